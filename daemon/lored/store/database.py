@@ -1,0 +1,187 @@
+"""One store file: a writer thread fed with functions, and a few read-only connections.
+
+A caller hands over a *function of a connection*. A write function runs inside
+`BEGIN IMMEDIATE` on the single writer connection and is committed before the caller is
+answered; a transaction never spans an await, so writes cannot interleave. A read function
+runs inside a deferred read transaction on one of `READERS` connections opened `mode=ro`,
+so it sees one snapshot. aiosqlite supplies the threads.
+
+Cancelling or timing out a read interrupts its SQL; a write is never interrupted half-way,
+the caller just stops waiting for it.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import aiosqlite
+
+from lored.store import driver, migrate, pragmas
+from lored.store.driver import Connection
+from lored.store.pragmas import StoreKind
+
+T = TypeVar("T")
+
+READERS: Final = {StoreKind.FACTS: 2, StoreKind.SESSIONS: 3}
+"""Read connections per file: two cores serve two searches; one more keeps short reads short."""
+
+PENDING_WRITES: Final = 1024
+"""Write functions waiting for the writer; a call beyond that is refused as busy."""
+
+PENDING_READS: Final = 1024
+"""Read functions waiting for a reader, as above."""
+
+
+class StoreBusy(Exception):
+    """Too many calls wait for this store."""
+
+
+class Database:
+    """An open store file. Use `open` to make one; `close` ends its threads."""
+
+    def __init__(self, path: str, kind: StoreKind) -> None:
+        self.path = path
+        self.kind = kind
+        self._writer: aiosqlite.Connection | None = None
+        self._readers: list[aiosqlite.Connection] = []
+        self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        self._pending_writes = 0
+        self._pending_reads = 0
+        self.uuid = ""
+        """Changes when the file is replaced; clients resync on it."""
+
+    @classmethod
+    async def open(cls, path: str, kind: StoreKind, *, backups_dir: str) -> "Database":
+        """Create or open ``path``, migrate it (backup first) and start its threads.
+
+        Raises `migrate.NewerSchema` or `migrate.ForeignFile` without touching the file, and
+        the driver's `DatabaseError` when the file is corrupt.
+        """
+        self = cls(path, kind)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        try:
+            self._writer = await self._start(read_only=False)
+            self.uuid = await self._run(
+                self._writer, lambda c: migrate.bring_up(c, kind, path, backups_dir)
+            )
+            await self._run(self._writer, lambda c: pragmas.prepare_writer(c, kind))
+            for _ in range(READERS[kind]):
+                reader = await self._start(read_only=True)
+                self._readers.append(reader)
+                await self._run(reader, pragmas.prepare_reader)
+                self._idle.put_nowait(reader)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _start(self, *, read_only: bool) -> aiosqlite.Connection:
+        connection = aiosqlite.Connection(
+            lambda: driver.connect(self.path, read_only=read_only), 64
+        )
+        return await connection
+
+    @staticmethod
+    async def _run(connection: aiosqlite.Connection, fn: Callable[[Connection], T]) -> T:
+        # The only use of aiosqlite's internals: one hop per function, not per statement.
+        result: T = await connection._execute(fn, connection._conn)  # type: ignore[no-untyped-call]
+        return result
+
+    async def write(self, fn: Callable[[Connection], T]) -> T:
+        """Run ``fn`` in one immediate transaction; returns after the commit.
+
+        Any exception of ``fn`` rolls everything back and is raised here. Raises `StoreBusy`
+        when `PENDING_WRITES` calls wait already.
+        """
+        if self._writer is None:
+            raise RuntimeError(f"{self.path} is closed")
+        if self._pending_writes >= PENDING_WRITES:
+            raise StoreBusy(f"{PENDING_WRITES} writes wait for {os.path.basename(self.path)}")
+
+        def transact(connection: Connection) -> T:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = fn(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return result
+
+        self._pending_writes += 1
+        task = asyncio.ensure_future(self._run(self._writer, transact))
+        task.add_done_callback(self._write_done)
+        return await asyncio.shield(task)
+
+    def _write_done(self, task: "asyncio.Future[Any]") -> None:
+        self._pending_writes -= 1
+        if not task.cancelled():
+            task.exception()  # a caller that went away must not leave it unretrieved
+
+    async def write_raw(self, fn: Callable[[Connection], T]) -> T:
+        """Run ``fn`` on the writer outside a transaction (VACUUM, checkpoint, backup)."""
+        if self._writer is None:
+            raise RuntimeError(f"{self.path} is closed")
+        return await asyncio.shield(asyncio.ensure_future(self._run(self._writer, fn)))
+
+    async def read(self, fn: Callable[[Connection], T]) -> T:
+        """Run ``fn`` on a read-only snapshot. Cancellation interrupts the SQL."""
+        if self._writer is None:
+            raise RuntimeError(f"{self.path} is closed")
+        if self._pending_reads >= PENDING_READS:
+            raise StoreBusy(f"{PENDING_READS} reads wait for {os.path.basename(self.path)}")
+
+        def snapshot(connection: Connection) -> T:
+            connection.execute("BEGIN")
+            try:
+                return fn(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+        self._pending_reads += 1
+        try:
+            reader = await self._idle.get()
+            try:
+                task = asyncio.ensure_future(self._run(reader, snapshot))
+                try:
+                    return await asyncio.shield(task)
+                except asyncio.CancelledError:
+                    raw = reader._conn
+                    if not task.done() and raw is not None:
+                        raw.interrupt()
+                    await asyncio.wait([task])
+                    if not task.cancelled():
+                        task.exception()
+                    raise
+            finally:
+                self._idle.put_nowait(reader)
+        finally:
+            self._pending_reads -= 1
+
+    @property
+    def queue_depths(self) -> dict[str, int]:
+        """Calls waiting or running now."""
+        return {"writes": self._pending_writes, "reads": self._pending_reads}
+
+    async def checkpoint(self) -> None:
+        """Fold the WAL into the file and truncate it; harmless when a reader is busy."""
+        await self.write_raw(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+
+    async def close(self) -> None:
+        """End readers, checkpoint, end the writer last (else -wal and -shm stay behind)."""
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            await reader.close()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                await self._run(
+                    writer, lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                )
+            except driver.Error:
+                pass  # a full or read-only disk must not stop the shutdown
+            finally:
+                await writer.close()
