@@ -61,6 +61,10 @@ class Registry:
         """The file that holds the facts of a workspace, there or not."""
         return f"{self._workspaces_dir}/{workspace_id}.db"
 
+    def has_facts(self, workspace_id: str) -> bool:
+        """Whether that workspace has a store file; a read must not create one."""
+        return workspace_id in self._open or os.path.exists(self.workspace_path(workspace_id))
+
     def known_workspaces(self) -> list[str]:
         """Ids that have a store file."""
         try:
