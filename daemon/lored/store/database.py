@@ -12,6 +12,7 @@ the caller just stops waiting for it.
 
 import asyncio
 import os
+import uuid
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -160,6 +161,14 @@ class Database:
                 self._idle.put_nowait(reader)
         finally:
             self._pending_reads -= 1
+
+    async def renew_uuid(self) -> None:
+        """Mark the content as another one than clients know (after a restore)."""
+        fresh = uuid.uuid4().hex
+        await self.write(
+            lambda c: c.execute("UPDATE meta SET value = ? WHERE key = 'uuid'", (fresh,))
+        )
+        self.uuid = fresh
 
     @property
     def queue_depths(self) -> dict[str, int]:

@@ -6,11 +6,13 @@ Owns opening and closing; knows no SQL beyond that. Workspace ids are made by
 
 import asyncio
 import os
+import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from lored.store import recovery
 from lored.store.database import Database
 from lored.store.pragmas import StoreKind
 
@@ -33,15 +35,23 @@ class Registry:
         self._open: OrderedDict[str, Database] = OrderedDict()
         self._users: dict[str, int] = {}
         self._opening = asyncio.Lock()
+        self.recoveries: list[dict[str, object]] = []
+        """Stores that had to be replaced since the start, for `status`."""
 
     async def open(self) -> None:
         """Open the two stores that are always there."""
-        self._global = await Database.open(
-            self._global_path, StoreKind.FACTS, backups_dir=self._backups_dir
+        self._global = await self._open_one(self._global_path, StoreKind.FACTS, "global.db")
+        self._sessions = await self._open_one(
+            self._sessions_path, StoreKind.SESSIONS, "sessions.db"
         )
-        self._sessions = await Database.open(
-            self._sessions_path, StoreKind.SESSIONS, backups_dir=self._backups_dir
+
+    async def _open_one(self, path: str, kind: StoreKind, name: str) -> Database:
+        database, report = await recovery.open_or_recover(
+            path, kind, backups_dir=self._backups_dir, name=name
         )
+        if report is not None:
+            self.recoveries.append(report)
+        return database
 
     @property
     def global_(self) -> Database:
@@ -86,10 +96,10 @@ class Registry:
         async with self._opening:
             database = self._open.get(workspace_id)
             if database is None:
-                database = await Database.open(
+                database = await self._open_one(
                     self.workspace_path(workspace_id),
                     StoreKind.FACTS,
-                    backups_dir=self._backups_dir,
+                    f"workspaces/{workspace_id}.db",
                 )
                 self._open[workspace_id] = database
             self._open.move_to_end(workspace_id)
@@ -115,6 +125,32 @@ class Registry:
         if self._sessions is not None:
             found["sessions"] = self._sessions
         return found
+
+    async def replace(self, name: str, source: str) -> str | None:
+        """Put a copy of ``source`` in the place of a facts store (`global.db`,
+        `workspaces/<id>.db`); returns where the old one was set aside.
+
+        Waits for nobody: calls that run on the old store fail. The copy gets a new uuid, so
+        that clients resync.
+        """
+        workspace_id = name.removeprefix("workspaces/").removesuffix(".db")
+        path = self._global_path if name == "global.db" else self.workspace_path(workspace_id)
+        async with self._opening:
+            if name == "global.db":
+                await self.global_.close()
+            elif workspace_id in self._open:
+                await self._open.pop(workspace_id).close()
+            aside = recovery.set_aside(path) if os.path.exists(path) else None
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            shutil.copyfile(source, path)
+            os.chmod(path, 0o600)
+            database = await self._open_one(path, StoreKind.FACTS, name)
+            await database.renew_uuid()
+            if name == "global.db":
+                self._global = database
+            else:
+                self._open[workspace_id] = database
+        return aside
 
     async def close(self) -> None:
         """Close all; writers last within each file."""

@@ -1,0 +1,35 @@
+"""verify, backup, restore, maintain: thin over services.upkeep and services.backup."""
+
+from typing import Any
+
+from lored.services.app import App, Call
+
+
+async def verify(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Checks with remedies."""
+    found: dict[str, Any] = await app.get("upkeep").verify(
+        deep=params.get("deep", False), fix=params.get("fix", False)
+    )
+    return found
+
+
+async def backup(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Copy the precious stores now."""
+    found: dict[str, Any] = await app.get("backup").run(params.get("path"))
+    return found
+
+
+async def restore(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Put a backup back."""
+    found: dict[str, Any] = await app.get("backup").restore(params["path"])
+    await app.workspaces.load()
+    return found
+
+
+async def maintain(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Care that is due."""
+    found: dict[str, Any] = await app.get("upkeep").maintain()
+    return found
+
+
+HANDLERS = {"verify": verify, "backup": backup, "restore": restore, "maintain": maintain}

@@ -1,0 +1,213 @@
+"""Backups of the precious stores: nightly, on request, verified, restored.
+
+A backup is a folder `<UTC stamp>/` with `global.db`, `workspaces/<id>.db` and
+`manifest.json` (sizes and BLAKE3 of each file). It is written under a temporary name and
+renamed when complete and checked, so a folder with a stamp is always whole. Sessions are not
+in it: transcripts rebuild them.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import time
+from typing import Any, Final
+
+import blake3
+import orjson
+
+from lore.errors import Invalid, NotFound, Unavailable
+from lored.services.app import App
+from lored.store import driver, maintenance
+from lored.store.database import Database
+from lored.store.migrate import SCHEMA_VERSION
+from lored.store.pragmas import StoreKind
+
+PERIOD_SECONDS: Final = 86_400.0
+"""Nightly means once in any 24 hours that the daemon runs, and not at a fixed hour."""
+
+CHECK_SECONDS: Final = 600.0
+"""How often the due time is looked at; a suspended laptop catches up within this."""
+
+_STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+_NAME: Final = re.compile(r"global\.db|workspaces/[0-9a-f]{12}\.db")
+
+
+class Backup:
+    """The backup service; `start` begins the nightly task."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._folder = app.paths.backups_dir
+        self._task: asyncio.Task[None] | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self.last_error: str | None = None
+
+    async def start(self) -> None:
+        """Begin to look for the due time."""
+        self._task = asyncio.create_task(self._nightly(), name="backup")
+
+    async def stop(self) -> None:
+        """End the nightly task; a copy that runs is abandoned and its temporary folder stays
+        invisible (it is removed at the next backup)."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _nightly(self) -> None:
+        while True:
+            if self.age_seconds() >= PERIOD_SECONDS and self._has_facts():
+                try:
+                    await self.run()
+                    self.last_error = None
+                except (OSError, driver.Error, Unavailable) as error:
+                    self.last_error = str(error)
+                    self._app.events.publish("status", {"backup": "failed"})
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def _has_facts(self) -> bool:
+        """An untouched installation needs no copies of empty stores."""
+        return os.path.exists(self._app.paths.global_db)
+
+    def folders(self) -> list[str]:
+        """Complete backups, oldest first, as paths."""
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return [f"{self._folder}/{name}" for name in sorted(names) if _STAMP.fullmatch(name)]
+
+    def age_seconds(self) -> float:
+        """Seconds since the newest backup; infinite when there is none or its time lies ahead."""
+        folders = self.folders()
+        if not folders:
+            return float("inf")
+        age = time.time() - os.stat(folders[-1] + "/manifest.json").st_mtime
+        return age if age >= 0 else float("inf")
+
+    async def run(self, target: str | None = None) -> dict[str, Any]:
+        """Back up now into our folder, or into a new folder at ``target`` (absolute).
+
+        Returns `path` and `files` (name, bytes). Raises `Invalid` when ``target`` exists.
+        """
+        if target is not None:
+            if not target.startswith("/"):
+                raise Invalid(f"backup: {target!r} must be an absolute path")
+            if os.path.lexists(target):
+                raise Invalid(f"backup: {target} exists already; name a new folder")
+        async with self._one_at_a_time:
+            final = target or self._new_folder()
+            draft = final + ".incomplete"
+            await asyncio.to_thread(self._clear_drafts, draft)
+            os.makedirs(draft + "/workspaces", mode=0o700)
+            files = []
+            try:
+                for name, workspace_id in self._stores():
+                    async with self._app.registry.facts(workspace_id) as database:
+                        files.append(await self._copy(database, draft, name))
+                await asyncio.to_thread(_finish, draft, final, files)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+            if target is None:
+                await asyncio.to_thread(self._prune)
+        return {"path": final, "files": [{"name": f["name"], "bytes": f["bytes"]} for f in files]}
+
+    def _stores(self) -> list[tuple[str, str | None]]:
+        known = self._app.registry.known_workspaces()
+        return [("global.db", None), *((f"workspaces/{one}.db", one) for one in known)]
+
+    async def _copy(self, database: Database, draft: str, name: str) -> dict[str, Any]:
+        path = f"{draft}/{name}"
+        size = await database.write_raw(lambda c: maintenance.copy_to(c, path))
+        _, _, problems = await asyncio.to_thread(maintenance.inspect, path)
+        if problems:
+            raise Unavailable(f"backup of {name} is not sound: {problems[0].detail}")
+        digest = await asyncio.to_thread(_digest, path)
+        return {"name": name, "bytes": size, "blake3": digest}
+
+    def _new_folder(self) -> str:
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        path, number = f"{self._folder}/{stamp}", 1
+        while os.path.exists(path):
+            number += 1
+            path = f"{self._folder}/{stamp}-{number}"
+        return path
+
+    def _clear_drafts(self, draft: str) -> None:
+        shutil.rmtree(draft, ignore_errors=True)
+        if os.path.isdir(self._folder):
+            for name in os.listdir(self._folder):
+                if name.endswith(".incomplete"):
+                    shutil.rmtree(f"{self._folder}/{name}", ignore_errors=True)
+
+    def _prune(self) -> None:
+        for path in self.folders()[: -self._app.settings.backup_keep]:
+            shutil.rmtree(path)
+
+    async def restore(self, path: str) -> dict[str, Any]:
+        """Put every store of a backup folder back; what is there now is set aside, not deleted.
+
+        All files are checked (manifest digest, pages, schema) before the first is replaced.
+        Returns `restored` names and `set_aside` paths. Raises `NotFound` or `Invalid`.
+        """
+        source = path if path.startswith("/") else f"{self._folder}/{path}"
+        manifest = await asyncio.to_thread(_read_manifest, source)
+        async with self._one_at_a_time:
+            for entry in manifest:
+                await asyncio.to_thread(_verify, source, entry)
+            restored, aside = [], []
+            for entry in manifest:
+                old = await self._app.registry.replace(entry["name"], f"{source}/{entry['name']}")
+                restored.append(entry["name"])
+                if old is not None:
+                    aside.append(old)
+        self._app.events.publish("status", {"restored": restored})
+        return {"restored": restored, "set_aside": aside}
+
+
+def _digest(path: str) -> str:
+    return blake3.blake3(max_threads=1).update_mmap(path).hexdigest()
+
+
+def _finish(draft: str, final: str, files: list[dict[str, Any]]) -> None:
+    with open(draft + "/manifest.json", "wb") as file:
+        file.write(orjson.dumps({"format": 1, "files": files}, option=orjson.OPT_INDENT_2))
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(draft + "/manifest.json", 0o600)
+    os.rename(draft, final)
+    parent = os.open(os.path.dirname(final), os.O_RDONLY)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def _read_manifest(folder: str) -> list[dict[str, Any]]:
+    try:
+        with open(folder + "/manifest.json", "rb") as file:
+            files = orjson.loads(file.read(1 << 20))["files"]
+    except FileNotFoundError:
+        raise NotFound(f"{folder} holds no backup (no manifest.json)") from None
+    except (ValueError, KeyError, TypeError):
+        raise Invalid(f"{folder}/manifest.json is damaged") from None
+    for entry in files:
+        # Names come from a file that anyone may have written: only our two shapes are paths.
+        if not isinstance(entry, dict) or not _NAME.fullmatch(str(entry.get("name"))):
+            raise Invalid(f"{folder}/manifest.json names a file that is no store of ours")
+    return list(files)
+
+
+def _verify(folder: str, entry: dict[str, Any]) -> None:
+    path = f"{folder}/{entry['name']}"
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise NotFound(f"{path} of the backup is missing")
+    if _digest(path) != entry.get("blake3"):
+        raise Invalid(f"{path} is not what was backed up (digest differs)")
+    application_id, version, problems = maintenance.inspect(path)
+    if application_id != StoreKind.FACTS.application_id or problems:
+        raise Invalid(f"{path} is not a sound facts store")
+    if version > SCHEMA_VERSION[StoreKind.FACTS]:
+        raise Invalid(f"{path} was written by a newer release (schema {version}); upgrade lored")

@@ -1,0 +1,111 @@
+"""`verify` and `maintain`: proof of health, and the care that idle time is for.
+
+Verify answers a list of checks, each with what was looked at, what is wrong and the remedy;
+with `fix` it repairs what can be repaired without loss (text indexes, file modes). Other
+services contribute their own checks by a method `verify(deep, fix) -> list of checks`.
+"""
+
+import os
+import stat
+from typing import Any
+
+from lored.services.app import App
+from lored.store import driver, maintenance
+from lored.store.database import Database
+
+CONTRIBUTORS = ("mirror", "sessions", "indexing", "recall")
+"""Services asked for checks of their own, in this order."""
+
+
+class Upkeep:
+    """Checks and maintenance over all stores."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def verify(self, *, deep: bool, fix: bool) -> dict[str, Any]:
+        """All checks: `checks` [{name, ok, detail?, remedy?, fixed?}] and `ok` over all."""
+        checks = [self._driver(), *self._modes(fix)]
+        registry = self._app.registry
+        for name, workspace_id in [("global", None)] + [
+            (one, one) for one in registry.known_workspaces()
+        ]:
+            async with registry.facts(workspace_id) as database:
+                checks += await self._store(f"facts {name}", database, deep, fix)
+        checks += await self._store("sessions", registry.sessions, deep, fix)
+        for name in CONTRIBUTORS:
+            contributor = getattr(self._app.services.get(name), "verify", None)
+            if contributor is not None:
+                checks += await contributor(deep=deep, fix=fix)
+        return {"checks": checks, "ok": all(one["ok"] or one.get("fixed") for one in checks)}
+
+    def _driver(self) -> dict[str, Any]:
+        found = driver.capabilities()
+        check: dict[str, Any] = {
+            "name": "sqlite driver",
+            "ok": bool(found["sqlite_vec"]),
+            "detail": f"{found['driver']}, SQLite {found['sqlite']}",
+        }
+        if not found["sqlite_vec"]:
+            check["ok"] = True  # the numpy path gives the same answers
+            check["detail"] += f"; vectors on numpy ({found['sqlite_vec_reason']})"
+        return check
+
+    def _modes(self, fix: bool) -> list[dict[str, Any]]:
+        """No directory or file of ours is open to others."""
+        paths = self._app.paths
+        wrong = []
+        for top in (paths.data_dir, paths.state_dir, paths.runtime_dir):
+            for folder, _, names in os.walk(top):
+                for path in (folder, *(f"{folder}/{name}" for name in names)):
+                    try:
+                        found = os.lstat(path)
+                    except FileNotFoundError:
+                        continue
+                    if not stat.S_ISLNK(found.st_mode) and stat.S_IMODE(found.st_mode) & 0o077:
+                        wrong.append(path)
+                        if fix:
+                            os.chmod(path, stat.S_IMODE(found.st_mode) & 0o700)
+        check: dict[str, Any] = {"name": "file modes", "ok": not wrong}
+        if wrong:
+            check["detail"] = f"{len(wrong)} open to others, e.g. {wrong[0]}"
+            check["remedy"] = "lore doctor --fix, or chmod go-rwx"
+            check["fixed"] = fix
+        return [check]
+
+    async def _store(
+        self, name: str, database: Database, deep: bool, fix: bool
+    ) -> list[dict[str, Any]]:
+        problems = await database.write_raw(lambda c: maintenance.check(c, deep=deep))
+        if not problems:
+            return [{"name": name, "ok": True}]
+        check: dict[str, Any] = {
+            "name": name,
+            "ok": False,
+            "detail": "; ".join(f"{one.part}: {one.detail}" for one in problems[:5]),
+        }
+        if all(one.repairable for one in problems):
+            check["remedy"] = "lore doctor --fix rebuilds the text index"
+            if fix:
+                await database.write(maintenance.repair)
+                left = await database.write_raw(lambda c: maintenance.check(c, deep=deep))
+                check["fixed"] = not left
+        else:
+            check["remedy"] = (
+                "lore restart: a damaged sessions store is set aside and rebuilt, a damaged "
+                "facts store is restored from the newest backup"
+            )
+        return [check]
+
+    async def maintain(self) -> dict[str, Any]:
+        """Merge text indexes, refresh statistics, truncate WALs, back up when due."""
+        steps: list[str] = []
+        for name, database in self._app.registry.open_stores().items():
+            await database.write(maintenance.optimize)
+            await database.checkpoint()
+            steps.append(f"optimised {name}")
+        backup = self._app.get("backup")
+        if backup.age_seconds() >= 86_400:
+            done = await backup.run()
+            steps.append(f"backed up to {done['path']}")
+        return {"steps": steps}
