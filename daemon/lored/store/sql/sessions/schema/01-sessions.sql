@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS sessions (
   agent TEXT NOT NULL,
   native_id TEXT NOT NULL,            -- the agent's own id; subagents: <parent>/<agent id>
   parent TEXT,                        -- native id of the parent (subagent) session
-  forked_from TEXT,
+  forked_from TEXT,                   -- native id of the session whose messages it repeats
   is_subagent INTEGER NOT NULL DEFAULT 0,
   workspace TEXT,                     -- workspace id, NULL when the session has none
   cwd TEXT, worktree TEXT, branch TEXT, commit_id TEXT,
@@ -15,6 +15,9 @@ CREATE TABLE IF NOT EXISTS sessions (
   message_count INTEGER NOT NULL DEFAULT 0,
   user_count INTEGER NOT NULL DEFAULT 0,
   action_count INTEGER NOT NULL DEFAULT 0,
+  positions INTEGER NOT NULL DEFAULT 0, -- the next free position
+  shared INTEGER NOT NULL DEFAULT 0,  -- 1: holds messages that another session holds too
+  born_at INTEGER,                    -- shared only: its first message that no other one holds
   fold BLOB,                          -- state of the summary fold, MessagePack
   summary TEXT NOT NULL DEFAULT '{}', -- rendered summary, JSON
   extra TEXT NOT NULL DEFAULT '{}',
@@ -26,7 +29,7 @@ CREATE INDEX IF NOT EXISTS sessions_by_workspace ON sessions(workspace, ended_at
 CREATE INDEX IF NOT EXISTS sessions_by_native ON sessions(native_id);
 CREATE INDEX IF NOT EXISTS sessions_by_parent ON sessions(parent) WHERE parent IS NOT NULL;
 
--- A message belongs to the session that it was first seen in; forks and resumes that repeat it
+-- A message belongs to the oldest session that holds it; forks and resumes that repeat it
 -- point at it by message_links. role: 0 user, 1 assistant, 2 tool, 3 summary, 4 context.
 CREATE TABLE IF NOT EXISTS messages (
   id INTEGER PRIMARY KEY,
@@ -36,7 +39,7 @@ CREATE TABLE IF NOT EXISTS messages (
   position INTEGER NOT NULL,
   role INTEGER NOT NULL,
   at INTEGER,
-  text BLOB NOT NULL,                 -- UTF-8 TEXT, or a zstd frame (BLOB) when that is smaller
+  text ANY NOT NULL,                  -- UTF-8 TEXT, or a zstd frame (BLOB) when that is smaller
   truncated_bytes INTEGER NOT NULL DEFAULT 0,
   flags INTEGER NOT NULL DEFAULT 0    -- 1 rolled back
 ) STRICT;
@@ -47,7 +50,7 @@ CREATE TABLE IF NOT EXISTS message_links (
   session INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
   position INTEGER NOT NULL,
   message INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
-  PRIMARY KEY (session, position)
+  PRIMARY KEY (session, position, message)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS message_links_by_message ON message_links(message);
 
@@ -61,7 +64,8 @@ CREATE TABLE IF NOT EXISTS actions (
   target TEXT, command TEXT,
   status TEXT NOT NULL, exit_code INTEGER,
   started_at INTEGER, ended_at INTEGER,
-  excerpt TEXT, commit_id TEXT
+  excerpt ANY,                        -- head and tail of the output, stored as messages.text
+  commit_id TEXT
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS actions_by_key ON actions(key);
 CREATE INDEX IF NOT EXISTS actions_by_session ON actions(session, position);
@@ -74,6 +78,7 @@ CREATE TABLE IF NOT EXISTS compactions (
   key BLOB NOT NULL UNIQUE, position INTEGER NOT NULL, at INTEGER,
   summary TEXT NOT NULL, kept_facts TEXT NOT NULL, next_steps TEXT NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS compactions_by_session ON compactions(session);
 
 -- One row per file ever read: the cursor. Written in the transaction that stores its rows.
 CREATE TABLE IF NOT EXISTS files (
@@ -81,14 +86,19 @@ CREATE TABLE IF NOT EXISTS files (
   path TEXT NOT NULL UNIQUE,
   agent TEXT NOT NULL, root TEXT NOT NULL,
   session INTEGER REFERENCES sessions(id) ON DELETE SET NULL,
-  device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER,
-  offset INTEGER NOT NULL DEFAULT 0,
+  device INTEGER, inode INTEGER, size INTEGER,
+  mtime_ns INTEGER,                   -- NULL: too fresh to be trusted
+  offset INTEGER NOT NULL DEFAULT 0,  -- of the uncompressed content
+  scanned INTEGER NOT NULL DEFAULT 0, -- no line ends between offset and here
   head_hash BLOB, tail_hash BLOB,
   parser_version INTEGER NOT NULL,
   state BLOB,                         -- parser state between lines, MessagePack
+  first_position INTEGER NOT NULL DEFAULT 0, -- in the session, of the file's first record
+  position INTEGER NOT NULL DEFAULT 0,       -- of its next record
   records INTEGER NOT NULL DEFAULT 0,
   damage TEXT NOT NULL DEFAULT '{}',  -- reason -> count
   failures INTEGER NOT NULL DEFAULT 0, retry_at INTEGER, error TEXT,
+  blocked TEXT,                       -- why it is never read: forgotten, excluded
   read_at INTEGER, gone_at INTEGER
 ) STRICT;
 CREATE INDEX IF NOT EXISTS files_by_session ON files(session);
