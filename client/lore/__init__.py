@@ -4,7 +4,7 @@
 nothing in a shim. The asyncio client is `lore.aio.Client`.
 """
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # not from typing: that import costs as much as a whole call
 
 __version__ = "0.1.0"
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "LoreError", "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "Client":
         from lore.client import Client
 
