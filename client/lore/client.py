@@ -1,0 +1,317 @@
+"""The blocking client: calls, events, and the rule of reconnecting.
+
+Messages and sockets belong to handshake.Link, starting a daemon to launch.py. What is decided
+here is when a call may be sent twice:
+
+- A connection found dead before sending, a write that failed (the daemon then never saw the
+  whole message) and the answer `shutting_down` mean that nothing was done: connect again and
+  send once more, whatever the method.
+- A connection that dies while the answer is awaited leaves open whether the call was done:
+  only an idempotent method, or a call with an `idempotency_key`, is sent once more; for any
+  other the caller is told so.
+"""
+
+import time
+from collections import deque
+
+from lore import handshake, paths
+from lore.calls import Calls
+from lore.errors import Internal, LoreError, ShuttingDown, Timeout, Unavailable
+from lore.wire import fault
+from lore.wire.codec import encode_request
+from lore.wire.limits import DEADLINES
+from lore.wire.messages import Message, Notification, Response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, Self
+
+EVENTS_WAITING = 4096
+"""Events kept for a caller that makes calls without reading events; beyond it the oldest go
+and an `events.lost` stands in their place."""
+
+MARGIN_SECONDS = 1.0
+"""What the client waits beyond the daemon's own deadline of a method."""
+
+_QUICK_SECONDS = DEADLINES["quick"] + MARGIN_SECONDS
+
+HOOK_SECONDS = 0.15
+"""The budget of a prompt hook, connecting included: then the agent goes on without memory."""
+
+
+class Client(Calls):
+    """A connection to this user's memory daemon, which is started if there is none.
+
+    Connects at once and again by itself when the daemon was restarted. A context manager; for
+    one thread at a time. Every method of the table can be called by name, with keyword
+    parameters, and returns the result map.
+
+    - `workspace`: default workspace (a path in it, or its id) of all calls; None: global only.
+    - `name`: the program that calls, for the daemon's log. `session_id`: the agent's session.
+    - `timeout`: seconds for one call; default the daemon's deadline for the method plus 1.
+    - `start`: whether a daemon may be started and, if older, replaced.
+    - `start_timeout`: seconds a start may take (default launch.START_SECONDS).
+    - `budget`: seconds for everything this object ever does; implies `start=False`. For hooks.
+    - `where`: the paths to use, default those of the environment.
+
+    Raises `Unavailable` (with ``data['sandboxed']`` where sockets are refused),
+    `Incompatible`, and in calls every class of `lore.errors`.
+    """
+
+    def __init__(
+        self,
+        *,
+        workspace: "str | None" = None,
+        name: str = "lore-python",
+        session_id: "str | None" = None,
+        timeout: "float | None" = None,
+        start: bool = True,
+        start_timeout: "float | None" = None,
+        budget: "float | None" = None,
+        where: "paths.Paths | None" = None,
+    ) -> None:
+        self._deadline = None if budget is None else time.monotonic() + budget
+        self._start = start and budget is None
+        self._start_timeout, self._timeout = start_timeout, timeout
+        self._paths = where or paths.resolve()
+        self._hello: dict[str, Any] = {"client": name}
+        if workspace is not None:
+            self._hello["workspace"] = workspace
+        if session_id is not None:
+            self._hello["session_id"] = session_id
+        self._events: deque[dict[str, Any]] = deque()
+        self._link: handshake.Link | None = self._open()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def server(self) -> "dict[str, Any]":
+        """What the daemon said in hello: version, protocol, instance, revision, limits."""
+        return self._live().server
+
+    def close(self) -> None:
+        """Hang up; a later call connects again."""
+        if self._link is not None:
+            self._link.stream.close()
+            self._link = None
+
+    def call(
+        self, method: str, params: "dict[str, Any] | None" = None, *, timeout: "float | None" = None
+    ) -> "dict[str, Any]":
+        """Call `method` by its wire name and return the result map.
+
+        `timeout` in seconds, else the client's, else the method's own deadline. Raises the
+        typed errors of `lore.errors`; `Timeout` leaves the connection usable.
+        """
+        named = params or {}
+        for last_try in (False, True):
+            link = self._live()
+            try:
+                return self._ask(link, method, named, timeout or self._timeout)
+            except ShuttingDown:
+                self.close()
+                if last_try or not self._start:
+                    raise
+            except _Lost as lost:
+                self.close()
+                if last_try or not (lost.unseen or _may_repeat(method, named)):
+                    raise Unavailable(
+                        f"the daemon hung up during {method}"
+                        + ("" if lost.unseen else "; it may have been done: look before repeating")
+                    ) from None
+            except LoreError:
+                raise
+            except BaseException:
+                self.close()  # interrupted: a message may be half written
+                raise
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def events(
+        self,
+        topics: "Sequence[str]" = (),
+        *,
+        workspace: "str | None" = None,
+        timeout: "float | None" = None,
+    ) -> "Iterator[dict[str, Any]]":
+        """Iterate over events: maps with subscription, seq, topic and the topic's payload.
+
+        With `topics` (facts, sessions, conflicts, progress, status) a subscription is opened
+        now and closed with the iterator; without, events of subscriptions made by calls are
+        given. Ends after `timeout` seconds without an event. Where events were lost, an event
+        with the topic `events.lost` and the revision tells to ask `changes`; that is also
+        what a reconnection gives.
+        """
+        if not topics:
+            return self._iterate(None, timeout)
+        params: dict[str, Any] = {"topics": list(topics)}
+        if workspace is not None:
+            params["workspace"] = workspace
+        return self._iterate(_Subscription(self, params), timeout)
+
+    def _iterate(
+        self, subscription: "_Subscription | None", timeout: "float | None"
+    ) -> "Iterator[dict[str, Any]]":
+        link = self._link
+        try:
+            while True:
+                deadline = self._until(timeout)
+                while not self._events:
+                    try:
+                        if link is None or link is not self._link:
+                            raise EOFError
+                        self._sort(link.read(deadline))
+                    except TimeoutError:
+                        return
+                    except (EOFError, OSError):
+                        if subscription is None:
+                            raise Unavailable("the daemon hung up; subscribe again") from None
+                        revision = subscription.open()
+                        link = self._link
+                        self._events.append({"topic": "events.lost", "revision": revision})
+                yield self._events.popleft()
+        finally:
+            if subscription is not None and link is self._link is not None:
+                subscription.close()
+
+    def _open(self) -> handshake.Link:
+        return handshake.open_link(
+            self._paths,
+            self._hello,
+            start=self._start,
+            deadline=self._deadline,
+            start_seconds=self._start_timeout,
+        )
+
+    def _live(self) -> handshake.Link:
+        """The open link; opened again when there is none or the daemon hung up meanwhile."""
+        link = self._link
+        if link is not None and not link.pending and link.stream.is_dead():
+            self.close()
+            link = None
+        if link is None:
+            link = self._link = self._open()
+        return link
+
+    def _until(self, seconds: "float | None") -> "float | None":
+        """The monotonic instant at which a wait of `seconds` ends, within the budget."""
+        if seconds is None:
+            return self._deadline
+        instant = time.monotonic() + seconds
+        return instant if self._deadline is None else min(instant, self._deadline)
+
+    def _is_spent(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _ask(
+        self, link: handshake.Link, method: str, params: "dict[str, Any]", timeout: "float | None"
+    ) -> "dict[str, Any]":
+        message_id = link.take_id()
+        data = encode_request(message_id, method, params)
+        # Most answers come within the shortest deadline; only a longer wait is worth loading
+        # the method table for the real one.
+        started = time.monotonic()
+        deadline = self._until(_QUICK_SECONDS if timeout is None else timeout)
+        may_extend = timeout is None
+        try:
+            link.stream.send(data, deadline)
+        except TimeoutError:
+            self.close()
+            raise Timeout(f"{method}: the daemon does not read; see: lore status") from None
+        except OSError as error:
+            raise _Lost(unseen=True) from error
+        while True:
+            try:
+                messages = link.read(deadline)
+            except TimeoutError:
+                waited = time.monotonic() - started
+                if may_extend and not self._is_spent():
+                    may_extend = False
+                    deadline = self._until(_seconds_of(method) - waited)
+                    continue
+                self._cancel(link, message_id)
+                raise Timeout(f"{method}: no answer within {waited:.3g} s") from None
+            except (EOFError, OSError):
+                raise _Lost(unseen=False) from None
+            answer = self._sort(messages, message_id)
+            if answer is None:
+                continue
+            if answer.error is not None:
+                raise fault.from_wire(answer.error)
+            if not isinstance(answer.result, dict):
+                raise Internal(f"{method}: the daemon answered {type(answer.result).__name__}")
+            return answer.result
+
+    def _cancel(self, link: handshake.Link, message_id: int) -> None:
+        """Ask the daemon to stop a call nobody waits for; its answers find no taker."""
+        try:
+            cancel = encode_request(link.take_id(), "cancel", {"id": message_id})
+            link.stream.send(cancel, self._until(MARGIN_SECONDS))
+        except OSError:
+            self.close()
+
+    def _sort(self, messages: "list[Message]", wanted: "int | None" = None) -> "Response | None":
+        """Keep events for `events`, drop answers that came too late, return the wanted one."""
+        found = None
+        for message in messages:
+            if isinstance(message, Response):
+                if message.id == wanted:
+                    found = message
+            elif isinstance(message, Notification):
+                self._keep(message)
+        return found
+
+    def _keep(self, message: Notification) -> None:
+        event: dict[str, Any] = dict(message.params)
+        if message.method != "event":
+            event["topic"] = message.method
+        if len(self._events) >= EVENTS_WAITING:
+            self._events.clear()
+            self._events.append({"topic": "events.lost", "count": EVENTS_WAITING})
+        self._events.append(event)
+
+
+class _Subscription:
+    """A subscription that `events` made, so that it can make it again and end it."""
+
+    def __init__(self, client: Client, params: "dict[str, Any]") -> None:
+        self._client, self._params, self._id = client, params, ""
+        self.open()
+
+    def open(self) -> object:
+        """Subscribe on the client's connection; returns the store's revision."""
+        answer = self._client.call("subscribe", self._params)
+        self._id = answer.get("subscription", "")
+        return answer.get("revision")
+
+    def close(self) -> None:
+        """Unsubscribe; if that fails hang up, which ends subscriptions as well."""
+        try:
+            self._client.call("unsubscribe", {"subscription": self._id})
+        except LoreError:
+            self._client.close()
+
+
+class _Lost(Exception):
+    """The connection died; `unseen`: before the daemon had the whole message."""
+
+    def __init__(self, *, unseen: bool) -> None:
+        self.unseen = unseen
+
+
+def _may_repeat(method: str, params: "dict[str, Any]") -> bool:
+    from lore.wire.methods import is_idempotent
+
+    return "idempotency_key" in params or is_idempotent(method)
+
+
+def _seconds_of(method: str) -> float:
+    """How long an answer to `method` may take: the daemon's deadline and the margin."""
+    from lore.wire.methods import BY_NAME
+
+    known = BY_NAME.get(method)
+    return DEADLINES[known.deadline if known else "long"] + MARGIN_SECONDS
