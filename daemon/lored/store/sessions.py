@@ -131,9 +131,7 @@ _HELD: Final = (
 """Own and shared messages of a session between two positions."""
 
 
-def span(
-    conn: Connection, session: int, *, low: int, high: int, limit: int, budget: int
-) -> Span:
+def span(conn: Connection, session: int, *, low: int, high: int, limit: int, budget: int) -> Span:
     """Messages from position ``low`` to ``high``, at most ``limit`` and about ``budget``
     characters of text, in order; shared ones included."""
     rows = conn.execute(
