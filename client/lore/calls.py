@@ -28,3 +28,7 @@ class Calls:
         caller.__name__ = caller.__qualname__ = name
         caller.__doc__ = method.doc
         return caller
+
+
+class AsyncCalls(Calls):
+    """The same for a client whose `call` is a coroutine: `await client.ping()`."""

@@ -1,43 +1,29 @@
-"""The blocking client: calls, events, and the rule of reconnecting.
-
-Messages and sockets belong to handshake.Link, starting a daemon to launch.py. What is decided
-here is when a call may be sent twice:
-
-- A connection found dead before sending, a write that failed (the daemon then never saw the
-  whole message) and the answer `shutting_down` mean that nothing was done: connect again and
-  send once more, whatever the method.
-- A connection that dies while the answer is awaited leaves open whether the call was done:
-  only an idempotent method, or a call with an `idempotency_key`, is sent once more; for any
-  other the caller is told so.
+"""The blocking client. Messages and sockets belong to handshake.Link, starting a daemon to
+launch.py, the rules of waiting and repeating to policy.py.
 """
 
 import time
-from collections import deque
 
 from lore import handshake, paths
 from lore.calls import Calls
 from lore.errors import Internal, LoreError, ShuttingDown, Timeout, Unavailable
+from lore.policy import (
+    MARGIN_SECONDS,
+    QUICK_SECONDS,
+    EventQueue,
+    Lost,
+    hello_words,
+    may_repeat,
+    seconds_of,
+)
 from lore.wire import fault
 from lore.wire.codec import encode_request
-from lore.wire.limits import DEADLINES
 from lore.wire.messages import Message, Notification, Response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, Self
-
-EVENTS_WAITING = 4096
-"""Events kept for a caller that makes calls without reading events; beyond it the oldest go
-and an `events.lost` stands in their place."""
-
-MARGIN_SECONDS = 1.0
-"""What the client waits beyond the daemon's own deadline of a method."""
-
-_QUICK_SECONDS = DEADLINES["quick"] + MARGIN_SECONDS
-
-HOOK_SECONDS = 0.15
-"""The budget of a prompt hook, connecting included: then the agent goes on without memory."""
 
 
 class Client(Calls):
@@ -75,12 +61,8 @@ class Client(Calls):
         self._start = start and budget is None
         self._start_timeout, self._timeout = start_timeout, timeout
         self._paths = where or paths.resolve()
-        self._hello: dict[str, Any] = {"client": name}
-        if workspace is not None:
-            self._hello["workspace"] = workspace
-        if session_id is not None:
-            self._hello["session_id"] = session_id
-        self._events: deque[dict[str, Any]] = deque()
+        self._hello = hello_words(name, workspace, session_id)
+        self._events = EventQueue()
         self._link: handshake.Link | None = self._open()
 
     def __enter__(self) -> "Self":
@@ -117,13 +99,10 @@ class Client(Calls):
                 self.close()
                 if last_try or not self._start:
                     raise
-            except _Lost as lost:
+            except Lost as lost:
                 self.close()
-                if last_try or not (lost.unseen or _may_repeat(method, named)):
-                    raise Unavailable(
-                        f"the daemon hung up during {method}"
-                        + ("" if lost.unseen else "; it may have been done: look before repeating")
-                    ) from None
+                if last_try or not (lost.unseen or may_repeat(method, named)):
+                    raise lost.as_unavailable(method) from None
             except LoreError:
                 raise
             except BaseException:
@@ -170,9 +149,8 @@ class Client(Calls):
                     except (EOFError, OSError):
                         if subscription is None:
                             raise Unavailable("the daemon hung up; subscribe again") from None
-                        revision = subscription.open()
+                        self._events.mark_renewed(subscription.open())
                         link = self._link
-                        self._events.append({"topic": "events.lost", "revision": revision})
                 yield self._events.popleft()
         finally:
             if subscription is not None and link is self._link is not None:
@@ -215,7 +193,7 @@ class Client(Calls):
         # Most answers come within the shortest deadline; only a longer wait is worth loading
         # the method table for the real one.
         started = time.monotonic()
-        deadline = self._until(_QUICK_SECONDS if timeout is None else timeout)
+        deadline = self._until(QUICK_SECONDS if timeout is None else timeout)
         may_extend = timeout is None
         try:
             link.stream.send(data, deadline)
@@ -223,7 +201,7 @@ class Client(Calls):
             self.close()
             raise Timeout(f"{method}: the daemon does not read; see: lore status") from None
         except OSError as error:
-            raise _Lost(unseen=True) from error
+            raise Lost(unseen=True) from error
         while True:
             try:
                 messages = link.read(deadline)
@@ -231,12 +209,12 @@ class Client(Calls):
                 waited = time.monotonic() - started
                 if may_extend and not self._is_spent():
                     may_extend = False
-                    deadline = self._until(_seconds_of(method) - waited)
+                    deadline = self._until(seconds_of(method) - waited)
                     continue
                 self._cancel(link, message_id)
                 raise Timeout(f"{method}: no answer within {waited:.3g} s") from None
             except (EOFError, OSError):
-                raise _Lost(unseen=False) from None
+                raise Lost(unseen=False) from None
             answer = self._sort(messages, message_id)
             if answer is None:
                 continue
@@ -262,17 +240,8 @@ class Client(Calls):
                 if message.id == wanted:
                     found = message
             elif isinstance(message, Notification):
-                self._keep(message)
+                self._events.take_in(message)
         return found
-
-    def _keep(self, message: Notification) -> None:
-        event: dict[str, Any] = dict(message.params)
-        if message.method != "event":
-            event["topic"] = message.method
-        if len(self._events) >= EVENTS_WAITING:
-            self._events.clear()
-            self._events.append({"topic": "events.lost", "count": EVENTS_WAITING})
-        self._events.append(event)
 
 
 class _Subscription:
@@ -294,24 +263,3 @@ class _Subscription:
             self._client.call("unsubscribe", {"subscription": self._id})
         except LoreError:
             self._client.close()
-
-
-class _Lost(Exception):
-    """The connection died; `unseen`: before the daemon had the whole message."""
-
-    def __init__(self, *, unseen: bool) -> None:
-        self.unseen = unseen
-
-
-def _may_repeat(method: str, params: "dict[str, Any]") -> bool:
-    from lore.wire.methods import is_idempotent
-
-    return "idempotency_key" in params or is_idempotent(method)
-
-
-def _seconds_of(method: str) -> float:
-    """How long an answer to `method` may take: the daemon's deadline and the margin."""
-    from lore.wire.methods import BY_NAME
-
-    known = BY_NAME.get(method)
-    return DEADLINES[known.deadline if known else "long"] + MARGIN_SECONDS
