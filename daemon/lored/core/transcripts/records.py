@@ -33,6 +33,8 @@ class SessionPatch:
     commit: str | None = None
     model: str | None = None
     title: str | None = None
+    prompt_title: str | None = None
+    """First words of the first real prompt: the title while no `title` is known."""
     agent_version: str | None = None
     status: SessionStatus | None = None
     started_at: str | None = None
