@@ -1,0 +1,1 @@
+"""The method table, a file per part of the protocol."""
