@@ -1,0 +1,46 @@
+"""`context`, `hook`, `mcp`: what agents run. The last two only lead to their own packages."""
+
+from __future__ import annotations
+
+from lore.cli.arguments import Arg, Verb
+from lore.cli.invocation import Invocation
+from lore.cli.render import Screen, clean, one_line
+
+
+def context(inv: Invocation) -> int:
+    """Print the block for an agent's prompt; nothing when nothing is relevant."""
+    o = inv.options
+    answer = inv.call(
+        "context",
+        workspace=inv.workspace,
+        budget_bytes=o.budget,
+        parts=[part for part in ("facts", "episodes") if getattr(o, part)],
+        query=o.query,
+    )
+
+    def text(screen: Screen) -> None:
+        block = clean(str(answer.get("text", ""))).rstrip()
+        if block:
+            screen.say(block)
+        if o.receipt:
+            receipt = answer.get("receipt") or {}
+            for part, items in receipt.items() if isinstance(receipt, dict) else ():
+                screen.note(screen.paint(f"{part}: {one_line(str(items))}", "dim"))
+
+    return inv.show(answer, text)
+
+
+VERBS = (
+    Verb(
+        "context",
+        context,
+        (
+            Arg("--budget", kind="int", metavar="BYTES", help="most bytes, default 1024"),
+            Arg("--facts", kind="flag", help="only facts"),
+            Arg("--episodes", kind="flag", help="only past sessions"),
+            Arg("--query", "-q", metavar="WORDS", help="what the prompt is about"),
+            Arg("--receipt", kind="flag", help="say on stderr what was chosen and why"),
+        ),
+        examples=("lore context", "lore context --budget 2048 --query 'cache permissions'"),
+    ),
+)

@@ -1,0 +1,219 @@
+"""`export`, `import`, `backup`, `restore`, `verify`, `maintain`, `metrics`: care of the stores."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from lore.cli.arguments import Arg, Usage, Verb
+from lore.cli.invocation import Invocation
+from lore.cli.render import Screen, clean, one_line
+from lore.cli.times import size
+
+
+def export(inv: Invocation) -> int:
+    """Write the facts to standard output or to a file, page by page."""
+    o = inv.options
+    pages: list[str] = []
+    after: str | None = None
+    while True:
+        answer = inv.call("export", format=o.format, after=after)
+        pages.append(str(answer.get("text", "")))
+        after = answer.get("next")
+        if after is None:
+            break
+    whole = "".join(page if not page or page.endswith("\n") else page + "\n" for page in pages)
+    if o.output:
+        write_whole(o.output, whole)
+        data = {"path": os.path.abspath(o.output), "bytes": len(whole.encode())}
+        return inv.show(data, lambda s: s.say(f"{data['path']}: {size(data['bytes'])}"))
+    if inv.screen.json:
+        inv.screen.document("lore.export/1", {"text": whole})
+    else:
+        sys.stdout.write(whole)
+    return 0
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file whole or not at all; raises `Usage` when the place cannot be written."""
+    draft = f"{path}.{os.getpid()}.part"
+    try:
+        with open(draft, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        raise Usage(f"{path}: {error.strerror}") from None
+
+
+def import_(inv: Invocation) -> int:
+    """Take facts in from another memory's files."""
+    o = inv.options
+    path = os.path.abspath(os.path.expanduser(o.path))
+    if not os.path.exists(path):
+        raise Usage(f"{o.path}: no such file or folder")
+    answer = inv.call("import", path=path, format=o.format, dry_run=o.dry_run)
+
+    def text(screen: Screen) -> None:
+        if o.dry_run:
+            screen.say(screen.paint("dry run: nothing was changed", "dim"))
+        show_counts(screen, answer)
+
+    return inv.show(answer, text)
+
+
+def show_counts(screen: Screen, answer: dict[str, Any]) -> None:
+    """Figures of an answer, one a line; lists as their length, with the first entries."""
+    for key, value in answer.items():
+        name = key.replace("_", " ")
+        if isinstance(value, list):
+            screen.say(f"{name}: {len(value)}")
+            for item in value[:10]:
+                screen.say(screen.paint(f"  {_entry(item)}", "dim"))
+            if len(value) > 10:
+                screen.say(screen.paint(f"  … and {len(value) - 10} more (--json has all)", "dim"))
+        elif isinstance(value, dict):
+            screen.say(f"{name}: {_entry(value)}")
+        elif key not in ("revision", "uuid"):
+            screen.say(f"{name}: {one_line(str(value))}")
+
+
+def _entry(item: Any) -> str:
+    if not isinstance(item, dict):
+        return one_line(str(item))
+    fact = item.get("fact")
+    if isinstance(fact, dict):
+        return one_line(f"{fact.get('id')} {fact.get('text')}")
+    plain = (f"{key} {value}" for key, value in item.items() if not isinstance(value, dict | list))
+    return one_line(", ".join(plain))
+
+
+def backup(inv: Invocation) -> int:
+    """Copy the precious stores now."""
+    path = inv.options.path and os.path.abspath(os.path.expanduser(inv.options.path))
+    answer = inv.call("backup", path=path)
+
+    def text(screen: Screen) -> None:
+        files = answer.get("files", [])
+        total = sum(int(item.get("bytes", 0)) for item in files if isinstance(item, dict))
+        screen.say(f"{answer.get('path', 'done')}: {len(files)} stores, {size(total)}")
+
+    return inv.show(answer, text)
+
+
+def restore(inv: Invocation) -> int:
+    """Put a backup back, after a question on a terminal."""
+    o = inv.options
+    path = os.path.abspath(os.path.expanduser(o.path))
+    if not os.path.isdir(path):
+        raise Usage(f"{o.path}: no such backup folder; they are in {inv.paths.backups_dir}")
+    confirm(inv, f"Put {path} back? What is there now is set aside.", o.yes)
+    answer = inv.call("restore", path=path)
+    return inv.show(answer, lambda screen: show_counts(screen, answer))
+
+
+def confirm(inv: Invocation, question: str, agreed: bool) -> None:
+    """Ask before what cannot be taken back; without a terminal `--yes` must be given."""
+    if agreed:
+        return
+    if inv.screen.json or not sys.stdin.isatty():
+        raise Usage(f"{question} Say so with --yes")
+    inv.screen.err.write(f"{question} [y/N] ")
+    inv.screen.err.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Usage("left as it was")
+
+
+def verify(inv: Invocation) -> int:
+    """Check the stores; exit code 3 when something is wrong."""
+    answer = inv.call("verify", deep=inv.options.deep, fix=inv.options.fix)
+    inv.show(answer, lambda screen: show_checks(screen, answer.get("checks", [])))
+    return 0 if answer.get("ok", True) else 3
+
+
+def show_checks(screen: Screen, checks: list[dict[str, Any]]) -> None:
+    """One line a check: ok, fixed or what is wrong, and the remedy."""
+    for check in checks:
+        if check.get("ok"):
+            mark, colour = "ok   ", "green"
+        elif check.get("fixed"):
+            mark, colour = "fixed", "yellow"
+        else:
+            mark, colour = "WRONG", "red"
+        detail = f": {one_line(str(check['detail']))}" if check.get("detail") else ""
+        screen.say(f"{screen.paint(mark, colour)}  {one_line(str(check.get('name', '')))}{detail}")
+        if check.get("remedy") and not check.get("ok"):
+            screen.say(f"       {one_line(str(check['remedy']))}")
+
+
+def maintain(inv: Invocation) -> int:
+    """Care that is due, now."""
+    answer = inv.call("maintain")
+    steps = answer.get("steps", [])
+
+    def text(screen: Screen) -> None:
+        screen.say(*([one_line(_entry(step)) for step in steps] or ["nothing was due"]))
+
+    return inv.show(answer, text)
+
+
+def metrics(inv: Invocation) -> int:
+    """OpenMetrics text as it comes."""
+    answer = inv.call("metrics")
+    return inv.show(answer, lambda screen: screen.say(clean(str(answer.get("text", ""))).rstrip()))
+
+
+_YES = Arg("--yes", "-y", kind="flag", help="do not ask")
+
+VERBS = (
+    Verb(
+        "export",
+        export,
+        (
+            Arg("--format", choices=("jsonl", "markdown"), help="default: jsonl"),
+            Arg("--output", "-o", metavar="FILE", help="instead of stdout", complete="file"),
+        ),
+        scopes=("global",),
+        examples=("lore export > facts.jsonl", "lore export --format markdown -o facts.md"),
+    ),
+    Verb(
+        "import",
+        import_,
+        (
+            Arg("PATH", help="file or folder", complete="file"),
+            Arg(
+                "--format",
+                choices=("recursive", "remind", "markdown", "jsonl"),
+                help="default: found out from the file",
+            ),
+            Arg("--dry-run", kind="flag", help="only say what would come"),
+        ),
+        scopes=("global",),
+        examples=("lore import ~/.recursive/memory/facts.jsonl --global --dry-run",),
+    ),
+    Verb(
+        "backup",
+        backup,
+        (Arg("PATH", kind="maybe", help="a new folder; default: ours", complete="folder"),),
+        examples=("lore backup", "lore backup /media/disk/lore-2026-05-28"),
+    ),
+    Verb(
+        "restore",
+        restore,
+        (Arg("PATH", help="backup folder", complete="folder"), _YES),
+        examples=("lore restore ~/.local/share/lore/backups/20260528T020000Z",),
+    ),
+    Verb(
+        "verify",
+        verify,
+        (
+            Arg("--deep", kind="flag", help="compare with the transcripts: slow"),
+            Arg("--fix", kind="flag", help="repair what can be repaired"),
+        ),
+        examples=("lore verify", "lore verify --deep --fix"),
+    ),
+    Verb("maintain", maintain, examples=("lore maintain",)),
+    Verb("metrics", metrics, examples=("lore metrics",)),
+)

@@ -1,0 +1,222 @@
+"""`down`, `restart`, `status`, `logs`: the daemon as a process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from lore import launch
+from lore.cli.arguments import Arg, Usage, Verb
+from lore.cli.indexing import show_roots
+from lore.cli.invocation import Answer, Invocation
+from lore.cli.render import Screen, clean, one_line
+from lore.cli.times import ago, seconds, size
+from lore.errors import Unavailable
+
+GONE_SECONDS = 8.0
+"""Longest wait for the daemon's end: it promises to exit within 5 s, whatever hangs."""
+
+SHOWN = ("stores", "facts", "sessions", "index", "embedding", "queues", "memory", "spool")
+"""Parts of `status` shown in text, in this order; `--json` has everything."""
+
+FOLLOW_SECONDS = 0.25
+"""Pause between two looks at the log with --follow."""
+
+
+def down(inv: Invocation) -> int:
+    """Stop the daemon; not running is as good."""
+    pid = stop(inv)
+    data = {"stopped": pid is not None, **({"pid": pid} if pid else {})}
+    text = f"stopped (pid {pid}); the next call starts it again" if pid else "it was not running"
+    return inv.show(data, lambda screen: screen.say(text))
+
+
+def restart(inv: Invocation) -> int:
+    """Stop and start, and say with which version."""
+    from lore.client import Client
+
+    stop(inv)
+    with Client(name="lore", where=inv.paths) as client:
+        answer = client.call("status")
+    return inv.show(
+        {"pid": answer.get("pid"), "version": answer.get("version")},
+        lambda screen: screen.say(f"lored {answer.get('version')} runs (pid {answer.get('pid')})"),
+    )
+
+
+def stop(inv: Invocation) -> int | None:
+    """Drain the running daemon and wait for its end; its pid, or None when there was none.
+
+    Raises `Unavailable` when it does not end in time, naming the pid.
+    """
+    from lore.client import Client
+
+    if launch.find(inv.paths) is None:
+        return None
+    with Client(name="lore", start=False, where=inv.paths) as client:
+        pid = client.call("status").get("pid")
+        client.call("drain", {"reason": "lore down"})
+    if not isinstance(pid, int):
+        return None
+    deadline = time.monotonic() + GONE_SECONDS
+    while not _gone(pid):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"the daemon (pid {pid}) did not end; see {inv.paths.log_file}")
+        time.sleep(0.02)
+    return pid
+
+
+def _gone(pid: int) -> bool:
+    """Whether the process has ended; one that only waits to be reaped has."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return False
+
+
+def status(inv: Invocation) -> int:
+    """Everything about the daemon; exit code 4 when it does not run."""
+    if not inv.options.direct and launch.find(inv.paths) is None:
+        raise Unavailable(f"no memory daemon listens at {inv.paths.socket}; run: lore up")
+    answer = inv.call("status")
+    return inv.show(answer, lambda screen: show_status(screen, answer))
+
+
+def show_status(screen: Screen, answer: Answer) -> None:
+    """Figures in a column, roots as a table, then what is degraded and how to mend it."""
+    head = [f"lored {answer.get('version', '?')}"]
+    if answer.get("pid"):
+        head.append(f"pid {answer['pid']}")
+    if answer.get("started_at"):
+        head.append(f"started {ago(answer['started_at'])}")
+    screen.say(screen.paint("  ".join(head), "bold"))
+    rows = [("socket", str(answer.get("socket", "")))]
+    rows += [(name, _figures(name, answer[name])) for name in SHOWN if answer.get(name)]
+    for label, value in rows:
+        screen.say(f"  {screen.paint(f'{label:10}', 'dim')}{clean(value)}")
+    roots = answer.get("roots")
+    if isinstance(roots, list) and roots:
+        screen.say("")
+        show_roots(screen, roots)
+    show_degraded(screen, answer.get("degraded", []))
+
+
+def _figures(name: str, value: Any) -> str:
+    """A map of figures on one line; bytes and seconds with their units."""
+    if isinstance(value, list):
+        return ", ".join(_figures(name, item) for item in value)
+    if not isinstance(value, dict):
+        return one_line(str(value))
+    parts = []
+    for key, item in value.items():
+        if isinstance(item, dict):
+            parts.append(f"{key} ({_figures(key, item)})")
+        elif isinstance(item, list):
+            parts.append(f"{key} {len(item)}")
+        elif key.endswith("bytes") or name == "memory":
+            label = key.removesuffix("_bytes").removesuffix("bytes")
+            amount = size(item) if isinstance(item, int | float) else str(item)
+            parts.append(f"{label} {amount}".strip())
+        elif key.endswith(("_seconds", "_s")) and isinstance(item, int | float):
+            parts.append(f"{key.rpartition('_')[0]} {seconds(item)}")
+        elif isinstance(item, int) and not isinstance(item, bool):
+            parts.append(f"{key} {item:,}")
+        else:
+            parts.append(f"{key} {item}")
+    return one_line(", ".join(parts))
+
+
+def show_degraded(screen: Screen, reasons: list[Any]) -> None:
+    """Each degraded mode with its remedy."""
+    for reason in reasons:
+        if isinstance(reason, dict):
+            text = str(reason.get("reason") or reason.get("message") or reason.get("name"))
+            remedy = str(reason.get("remedy", ""))
+        else:
+            text, remedy = str(reason), ""
+        screen.say(screen.paint(f"degraded: {one_line(text)}", "yellow"))
+        if remedy:
+            screen.say(f"  {one_line(remedy)}")
+
+
+def logs(inv: Invocation) -> int:
+    """The end of the log, and with ``--follow`` what comes."""
+    o = inv.options
+    path = inv.paths.log_file
+    try:
+        lines = _tail(path, o.lines if o.lines is not None else 50)
+    except FileNotFoundError:
+        raise Usage(
+            f"no log at {path}; a daemon under systemd writes to the journal: "
+            "journalctl --user -u lored"
+        ) from None
+    if inv.screen.json:
+        inv.screen.document("lore.logs/1", {"path": path, "lines": lines})
+        return 0
+    inv.screen.say(*(clean(line) for line in lines))
+    if o.follow:
+        for line in _follow(path):
+            inv.screen.say(clean(line))
+            inv.screen.out.flush()
+    return 0
+
+
+def _tail(path: str, count: int) -> list[str]:
+    """The last ``count`` lines, read from the end."""
+    with open(path, "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        start, found = end, b""
+        while start > 0 and found.count(b"\n") <= count:
+            start = max(0, start - 65_536)
+            file.seek(start)
+            found = file.read(end - start)
+    return found.decode("utf-8", "replace").splitlines()[-count:] if count > 0 else []
+
+
+def _follow(path: str) -> Iterator[str]:
+    """New lines as they come, also after the file was rotated; ends only with Ctrl-C."""
+    file = open(path, "rb")  # noqa: SIM115 - replaced at each rotation
+    file.seek(0, os.SEEK_END)
+    rest = b""
+    try:
+        while True:
+            piece = file.read(65_536)
+            if piece:
+                *whole, rest = (rest + piece).split(b"\n")
+                yield from (line.decode("utf-8", "replace") for line in whole)
+                continue
+            try:
+                if os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
+                    file.close()
+                    file = open(path, "rb")  # noqa: SIM115
+                    continue
+            except FileNotFoundError:
+                pass
+            time.sleep(FOLLOW_SECONDS)
+    finally:
+        file.close()
+
+
+VERBS = (
+    Verb("down", down, examples=("lore down",)),
+    Verb("restart", restart, examples=("lore restart",)),
+    Verb("status", status, examples=("lore status", "lore status --json | jq .data.degraded")),
+    Verb(
+        "logs",
+        logs,
+        (
+            Arg("--lines", "-l", kind="int", metavar="N", help="how many, default 50"),
+            Arg("--follow", "-f", kind="flag", help="go on showing what comes"),
+        ),
+        examples=("lore logs -l 200", "lore logs -f"),
+    ),
+)

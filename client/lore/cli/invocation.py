@@ -1,0 +1,141 @@
+"""One run of one verb: its options, its screen and, on first need, a way to the memory.
+
+Owns the connection. Verbs say what they want with `call`; whether a daemon answers or the
+stores are read directly is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from lore import paths
+from lore.cli.arguments import Usage
+from lore.cli.render import Screen
+from lore.errors import Unavailable
+from lore.wire.methods import BY_NAME
+
+Answer = dict[str, Any]
+_WORKSPACE_ID = re.compile(r"[0-9a-f]{12}")
+
+
+class Backend(Protocol):
+    """What answers calls: the daemon's client, or the stores themselves."""
+
+    def call(
+        self, method: str, params: dict[str, Any] | None = None, *, timeout: float | None = None
+    ) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+class Invocation:
+    """Verb, parsed options, screen; a context manager that closes what it opened."""
+
+    def __init__(self, verb: str, options: argparse.Namespace, screen: Screen) -> None:
+        self.verb, self.options, self.screen = verb, options, screen
+        self._backend: Backend | None = None
+        self._paths: paths.Paths | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._backend is not None:
+            self._backend.close()
+            self._backend = None
+
+    @property
+    def paths(self) -> paths.Paths:
+        """Where socket, stores and logs of this environment are."""
+        if self._paths is None:
+            self._paths = paths.resolve()
+        return self._paths
+
+    @property
+    def workspace(self) -> str | None:
+        """The workspace asked for: an id, or an absolute path; default the current directory.
+
+        Raises `Usage` for a path that does not exist.
+        """
+        named: str | None = self.options.workspace
+        if named and _WORKSPACE_ID.fullmatch(named):
+            return named
+        if named:
+            path = os.path.abspath(os.path.expanduser(named))
+            if not os.path.exists(path):
+                raise Usage(f"--workspace {named}: no such path")
+            return path
+        try:
+            return os.getcwd()
+        except OSError:
+            return None  # the current directory was removed: only global facts remain
+
+    @property
+    def backend(self) -> Backend:
+        """The connection, opened on first use; in a sandbox without sockets the stores."""
+        if self._backend is None:
+            self._backend = self._open()
+        return self._backend
+
+    def _open(self) -> Backend:
+        if self.options.direct:
+            return self._open_direct()
+        from lore.client import Client
+
+        try:
+            return Client(workspace=self.workspace, name="lore", timeout=self.options.timeout)
+        except Unavailable as error:
+            if not error.data.get("sandboxed"):
+                raise
+            self.screen.note("lore: sockets are refused here; reading the stores directly")
+            return self._open_direct()
+
+    def _open_direct(self) -> Backend:
+        from lore.cli import direct
+
+        return direct.open_stores(self.paths, self.workspace)
+
+    def call(self, method: str, **params: Any) -> Answer:
+        """One call. None, False and empty lists are left out; `--global` and `--everywhere`
+        are added where the method knows them. Raises the typed errors of `lore.errors`."""
+        known = {param.name for param in BY_NAME[method].params}
+        if self.options.__dict__["global"] and "scope" in known:
+            params.setdefault("scope", "global")
+        if self.options.everywhere and "everywhere" in known:
+            params.setdefault("everywhere", True)
+        given = {k: v for k, v in params.items() if v is not None and v is not False and v != []}
+        answer = self.backend.call(method, given, timeout=self.options.timeout)
+        return answer if isinstance(answer, dict) else {"result": answer}
+
+    def show(
+        self, data: Any, text: Callable[[Screen], None], *, found: bool = True, empty: str = ""
+    ) -> int:
+        """Print an answer in the form asked for; returns 0, or 1 when nothing was found.
+
+        ``text`` prints the form for people; ``empty`` is the note for an empty answer.
+        """
+        if self.screen.json:
+            self.screen.document(f"lore.{self.verb}/1", data)
+        elif found:
+            text(self.screen)
+        elif empty:
+            self.screen.note(empty)
+        return 0 if found else 1
+
+
+def joined(words: Iterable[str]) -> str:
+    """Words of the command line as one text; `-` alone reads standard input."""
+    import sys
+
+    text = " ".join(words)
+    return sys.stdin.read().rstrip("\n") if text == "-" else text

@@ -1,0 +1,199 @@
+"""`sessions` and `session`: what the agents did."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lore.cli import views
+from lore.cli.arguments import AGENT, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
+from lore.cli.invocation import Invocation
+from lore.cli.render import Screen, one_line, wrap
+from lore.cli.times import stamp
+
+STATES = ("completed", "failed", "interrupted", "active")
+SHOWN_ACTIONS = 20
+"""Actions listed in text; `--json` has them all."""
+
+
+def sessions(inv: Invocation) -> int:
+    """List sessions."""
+    o = inv.options
+    answer = inv.call(
+        "sessions",
+        agent=o.agent,
+        since=o.since,
+        until=o.until,
+        status=o.status,
+        file=o.file,
+        command=o.command,
+        commit=o.commit,
+        failed=o.failed,
+        subagents=o.subagents,
+        after=o.after,
+        limit=o.limit,
+    )
+    found = answer.get("sessions", [])
+
+    def text(screen: Screen) -> None:
+        for session in found:
+            views.show_session(screen, session)
+        if answer.get("next"):
+            screen.note(
+                screen.paint(
+                    f"{len(found)} of {answer.get('total', 'more')} shown; "
+                    f"lore sessions --after {answer['next']} goes on",
+                    "dim",
+                )
+            )
+
+    wider = "" if o.everywhere else "; --everywhere lists all workspaces"
+    return inv.show(answer, text, found=bool(found), empty=f"no sessions here{wider}")
+
+
+def session(inv: Invocation) -> int:
+    """One session, or a span of its messages."""
+    o = inv.options
+    if o.messages is not None or o.around:
+        return _messages(inv)
+    answer = inv.call("session", id=o.id)
+    found = answer.get("session", answer)
+    return inv.show(answer, lambda screen: _show(screen, found))
+
+
+def _show(screen: Screen, found: dict[str, Any]) -> None:
+    summary = found.get("summary") or {}
+    screen.say(screen.paint(str(found.get("id", "")), "cyan", "bold"))
+    screen.say(views.session_head(found))
+    for name in ("title", "cwd", "worktree", "branch", "model", "parent", "forked_from"):
+        if found.get(name):
+            screen.say(f"{name.replace('_', ' ')}: {one_line(str(found[name]))}")
+    if found.get("cost_usd"):
+        screen.say(f"cost: {found['cost_usd']:.4f} USD")
+    for name in ("line", "key_actions"):
+        if summary.get(name):
+            screen.say("", *wrap(str(summary[name]), screen.columns, "")) if name == "line" else (
+                screen.say(*wrap(str(summary[name]), screen.columns, ""))
+            )
+    _block(screen, "goal", [summary["goal"]] if summary.get("goal") else [])
+    for name in (
+        "redirections",
+        "decisions",
+        "errors",
+        "next_steps",
+        "files",
+        "commands",
+        "commits",
+    ):
+        _block(screen, name.replace("_", " "), summary.get(name) or [])
+    if summary.get("tests"):
+        _block(screen, "tests", [summary["tests"]])
+    actions = found.get("actions") or []
+    if actions:
+        screen.say("", screen.paint(f"actions ({len(actions)})", "bold"))
+        screen.table(
+            [
+                (
+                    stamp(item.get("started_at") or item.get("at")),
+                    str(item.get("kind", "")),
+                    {True: "failed", False: "ok"}.get(item.get("failed"), ""),
+                    str(item.get("target") or item.get("command") or item.get("tool") or ""),
+                )
+                for item in actions[-SHOWN_ACTIONS:]
+            ],
+            shrink=3,
+        )
+    if found.get("facts"):
+        screen.say("", screen.paint("facts stated in it", "bold"))
+        for fact in found["facts"]:
+            views.show_brief(screen, fact)
+    screen.say(
+        "", screen.paint(f"lore session {found.get('id')} --messages 0-20 shows messages", "dim")
+    )
+
+
+def _block(screen: Screen, title: str, items: list[Any]) -> None:
+    if not items:
+        return
+    screen.say("", screen.paint(title, "bold"))
+    for item in items:
+        lines = wrap(one_line(_plain(item)), screen.columns, "    ")
+        screen.say("  - " + lines[0].strip() if lines else "  -", *lines[1:])
+
+
+def _plain(item: Any) -> str:
+    """A summary entry as text: maps become their values, counts get their name."""
+    if not isinstance(item, dict):
+        return str(item)
+    words = []
+    for key, value in item.items():
+        if isinstance(value, str):
+            words.append(value)
+        elif value is not None and value is not False:
+            words.append(f"{key} {value}" if value is not True else key)
+    return ", ".join(words)
+
+
+def _messages(inv: Invocation) -> int:
+    o = inv.options
+    first, last = _span(o.messages) if o.messages is not None else (None, None)
+    params = {"id": o.id, "from": first, "to": last, "around": o.around, "limit": o.limit}
+    answer = inv.call("session_messages", **params)
+    found = answer.get("messages", [])
+
+    def text(screen: Screen) -> None:
+        for message in found:
+            who = f"#{message.get('position')} {message.get('role')} {stamp(message.get('at'))}"
+            screen.say(screen.paint(who.rstrip(), "blue"))
+            screen.say(*wrap(str(message.get("text", "")), screen.columns, "  "))
+        if answer.get("next") is not None:
+            screen.note(
+                screen.paint(f"lore session {o.id} --messages {answer['next']}- goes on", "dim")
+            )
+
+    return inv.show(answer, text, found=bool(found), empty="no messages in that span")
+
+
+def _span(text: str) -> tuple[int, int | None]:
+    """`3-9`, `3-` or `7` as first and last position; raises `Usage`."""
+    match = re.fullmatch(r"(\d+)(-(\d*))?", text)
+    if match is None:
+        raise Usage(f"--messages {text}: write a span of positions such as 0-20, 15- or 7")
+    first = int(match[1])
+    if match[2] is None:
+        return first, first
+    return first, int(match[3]) if match[3] else None
+
+
+VERBS = (
+    Verb(
+        "sessions",
+        sessions,
+        (
+            AGENT,
+            SINCE,
+            UNTIL,
+            Arg("--status", choices=STATES, help="how they ended"),
+            Arg("--file", metavar="PATH", help="that touched this path", complete="file"),
+            Arg("--command", metavar="WORDS", help="that ran such a command"),
+            Arg("--commit", metavar="SHA", help="that made this commit"),
+            Arg("--failed", kind="flag", help="with failed actions"),
+            Arg("--subagents", kind="flag", help="also sessions of subagents"),
+            Arg("--after", metavar="NEXT", help="go on after an earlier answer"),
+            LIMIT,
+        ),
+        scopes=("everywhere",),
+        examples=("lore sessions --since yesterday", "lore sessions --agent codex --everywhere"),
+    ),
+    Verb(
+        "session",
+        session,
+        (
+            Arg("ID", help="session id or a unique beginning of it"),
+            Arg("--messages", "-m", metavar="A-B", help="messages at these positions, from 0"),
+            Arg("--around", metavar="MESSAGE", help="messages around this message id"),
+            LIMIT,
+        ),
+        examples=("lore session 019a3f4e", "lore session 019a3f4e --messages 0-20"),
+    ),
+)
