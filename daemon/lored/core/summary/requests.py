@@ -1,0 +1,148 @@
+"""What a person asked for: telling a real request from a greeting, and its headline.
+
+Pure text work, for any language: where words must be known (greetings, "go on"), the lists
+hold the common ones of several languages; everything else goes by shape.
+"""
+
+import re
+from typing import Final
+
+from lored.core.summary.state import cut
+
+HEADLINE_CHARS: Final = 120
+LOOKED_AT: Final = 6_000
+"""Characters of a prompt that are read: a goal stands at its start."""
+
+_TRIVIAL: Final = frozenset(
+    phrase.strip()
+    for phrase in """
+hi|hello|hey|hey there|hi there|hello there|yo|howdy|good morning|good evening|greetings|sup
+thanks|thank you|thx|ty|cheers|thanks a lot|great thanks|ok thanks|perfect thanks
+ok|okay|k|yes|y|no|n|nope|sure|yep|yeah|yup|right|correct|exactly|agreed|fine|good|great
+perfect|nice|cool|awesome|excellent|lgtm|looks good|sounds good|very good|well done|wow|please
+yes please|continue|go on|go ahead|go|proceed|keep going|carry on|next|resume|do it|do that
+please do|please continue
+yes do it|ok do it|ok go ahead|yes go ahead|yes continue|ok continue
+continue please|please proceed|make it so
+try again|again|retry|redo|stop|wait|pause|cancel|exit|quit|done|test|testing|ping|help
+undo|skip|never mind|nevermind
+a|b|c|d|both|all|either|none|first|second|1|2|3|4|option 1|option 2|option a|option b
+approve|approved|accept|allow
+你好|您好|嗨|哈喽|继续|接着|好|好的|行|可以|是|是的|对|不|不是|谢谢|多谢|开始|确认|同意|没问题|请继续|嗯|完成
+再试一次|重试|停|下一步|都可以
+こんにちは|はい|いいえ|続けて|続けてください|お願いします|ありがとう|了解|次|もう一度|オーケー|どうぞ
+안녕|안녕하세요|네|예|아니요|계속|계속해|계속해줘|고마워|감사합니다|좋아|다음
+hola|sí|si|vale|gracias|continúa|sigue|adelante|bonjour|salut|oui|non|merci|continuez|d'accord|vas-y
+hallo|ja|nein|danke|weiter|mach weiter|gut|ok danke|olá|sim|não|obrigado|ciao|grazie|avanti|va bene
+привет|да|нет|спасибо|продолжай|дальше|хорошо|ладно|давай
+""".replace("\n", "|").split("|")
+    if phrase.strip()
+)
+_LEAD: Final = re.compile(
+    r"^(?:(?:hi|hello|hey|ok(?:ay)?|alright|right|so|now|well|great|perfect|nice|cool|thanks"
+    r"|thank you"
+    r"|yes|yeah|sure|please|then|next|also|dude|man|claude|codex|gemini|actually)\b[\s,.!:—-]+"
+    r"|(?:can|could|would|will) you (?:please |now |also |maybe )?(?:help me (?:to )?)?"
+    r"|(?:i want|i need|i'd like|i would like|we need|we want|you need|you should|your task is"
+    r"|your job is|the task is|the goal is)(?: you)?(?: to)? "
+    r"|let'?s |let us |help me (?:to )?|please |we should |we must |try to |go and |your goal: )",
+    re.IGNORECASE,
+)
+_ZH_LEAD: Final = re.compile(
+    r"^(?:你好|您好|请问|请|麻烦|帮我|帮忙|请帮我|现在|好的|那么|接下来|然后)[，,、：:\s]*"
+)
+_HEADING: Final = re.compile(r"^#{1,4}\s+(.{3,200}?)\s*#*$")
+_LABEL: Final = re.compile(
+    r"^(?:\*\*)?(?:goal|task|objective|request|issue|title|目标|任务|需求|目標"
+    r"|課題)(?:\*\*)?\s*[:：]\s*(?:\*\*)?\s*",
+    re.IGNORECASE,
+)
+_FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_BLOCK: Final = re.compile(r"<([a-z]\w*[_-][\w-]*)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+_IMAGE: Final = re.compile(
+    r"\[(?:Image|Pasted|File|Screenshot)[^\]\n]{0,200}\]|!\[[^\]\n]*\]\([^)\n]*\)"
+    r"|'(?:/[^'\n]+|[A-Z]:\\[^'\n]+)\.(?:png|jpe?g|gif|webp|pdf)'",
+    re.IGNORECASE,
+)
+_SLASH: Final = re.compile(r"^[/$]([a-zA-Z][\w:.-]*)(?:\s+(.*))?$", re.DOTALL)
+_BULLET: Final = re.compile(r"^\s*(?:[-*•>]|\d{1,2}[.)])\s+")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
+_CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_ONLY_PATH: Final = re.compile(r"^[@'\"]?[~./\\\w:-]*[/\\][^\s]*['\"]?$")
+
+
+def read_request(text: str) -> str | None:
+    """The words of a real request, cleaned and on few lines; None for a greeting, an assent, a
+    command of the agent's own, or nothing but a picture."""
+    words = _words(text)
+    return words if words and not is_trivial(words) else None
+
+
+def is_trivial(words: str) -> bool:
+    """Whether ``words`` ask for nothing of their own (`ok`, `继续`, `2`, `/clear`)."""
+    plain = words.strip().strip(".!?…,。！？～~ )(:;'\"").lower()
+    if len(plain) <= 40 and (not plain or " ".join(plain.replace(",", " ").split()) in _TRIVIAL):
+        return True
+    return bool(_ONLY_PATH.match(words) and "\n" not in words and not _CJK.search(words))
+
+
+def headline(text: str) -> str:
+    """One line that names the request: its heading, else its first sentence without courtesies."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    first = lines[0]
+    heading = _HEADING.match(first)
+    line = heading[1] if heading else first
+    line = _BULLET.sub("", _LABEL.sub("", line)) if not heading else _LABEL.sub("", line)
+    if not line and len(lines) > 1:
+        line = lines[1]
+    if not heading:
+        line = _first_sentence(_without_lead(line), lines[1:])
+    line = re.sub(r"[*_`]{1,3}(\S[^*`\n]*?)[*_`]{1,3}", r"\1", line)
+    return cut(" ".join(line.split()).rstrip(".。:：,， "), HEADLINE_CHARS)
+
+
+def _words(text: str) -> str:
+    text = text[:LOOKED_AT]
+    if "```" in text:
+        text = _FENCE.sub(" ", text)
+    if "<" in text:
+        text = _BLOCK.sub(" ", text)
+    if "[" in text or "'" in text:
+        text = _IMAGE.sub(" ", text)
+    text = text.strip()
+    slash = _SLASH.match(text)
+    if slash and "/" not in slash[1]:
+        rest = (slash[2] or "").strip()
+        return rest if len(rest.split()) >= 3 or len(_CJK.findall(rest)) >= 4 else ""
+    if text.startswith("!") and "\n" not in text:
+        return ""
+    return text
+
+
+def _without_lead(line: str) -> str:
+    for _ in range(4):
+        shorter = _ZH_LEAD.sub("", _LEAD.sub("", line, count=1), count=1).lstrip()
+        if shorter == line or len(shorter) < 6:
+            break
+        line = shorter
+    return line
+
+
+def _first_sentence(line: str, rest: list[str]) -> str:
+    """The first sentence that says something; a short one takes the next along."""
+    sentences = [s.strip() for s in _SENTENCE.split(line) if s.strip()]
+    if not sentences:
+        return line
+    chosen = sentences[0]
+    for more in [*sentences[1:], *rest[:2]]:
+        if _weight(chosen) >= 15:
+            break
+        chosen = _without_lead(more) if is_trivial(chosen) else f"{chosen} {more}"
+    return chosen
+
+
+def _weight(text: str) -> int:
+    """Length in Latin characters; an ideograph says about as much as three."""
+    return len(text) + 2 * len(_CJK.findall(text))
