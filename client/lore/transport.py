@@ -48,8 +48,8 @@ class Stream:
     def is_dead(self) -> bool:
         """Whether the peer has already hung up, found without waiting or taking bytes."""
         try:
-            flags = _socket.MSG_PEEK | _socket.MSG_DONTWAIT
-            return self._socket.recv(1, flags) == b""
+            self._socket.setblocking(False)
+            return self._socket.recv(1, _socket.MSG_PEEK) == b""
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:
