@@ -97,9 +97,9 @@ _QUIET_ATTACHMENTS: Final = names_in(
     plan_file_reference auto_mode auto_mode_exit date_change diagnostics
     selected_lines_in_ide opened_file_in_ide output_style invoked_skills dynamic_skill
     critical_system_reminder token_usage budget_usd teammate_mailbox team_context
-    agent_mention mcp_resource relevant_memories 
-    already_read_file task_status 
-    max_turns_reached structured_output current_session_memory 
+    agent_mention mcp_resource relevant_memories
+    already_read_file task_status
+    max_turns_reached structured_output current_session_memory
     """
 )
 
