@@ -139,9 +139,12 @@ def describe(tool: str, arguments: Any) -> list[Deed]:
         command = None
     elif kind == "other" and command is not None and "command" in arguments:
         kind = "command"
-    target = next((text for key in _TARGET_KEYS if (text := _target(arguments.get(key)))), None)
     if kind == "command":
-        return [Deed(kind, target=None, command=command)]
+        return [Deed(kind, command=command)]
+    target = next(
+        (text for key in _TARGET_KEYS if key in arguments and (text := _target(arguments[key]))),
+        None,
+    )
     if kind == "edit":
         return [Deed(kind, target=target, extra=_edit_size(arguments))]
     if name == "grep" and isinstance(arguments.get("pattern"), str):

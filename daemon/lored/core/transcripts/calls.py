@@ -82,6 +82,7 @@ def end_call(
     text: str,
     *,
     failed: bool | None,
+    shown: Message | None = None,
     at: str | None = None,
     exit_code: int | None = None,
     commands_say_zero: bool = False,
@@ -93,6 +94,7 @@ def end_call(
     Args:
         text: the output.
         failed: None = not stated, decided by the exit code.
+        shown: the output as `output_message` made it, for the excerpt.
         commands_say_zero: a command that is not failed has exit code 0 in this format.
         last: False keeps the call open, for formats that report one call twice.
     """
@@ -111,6 +113,7 @@ def end_call(
             exit_code = 0
     if failed is None or (exit_code is not None and exit_code != 0):
         failed = bool(exit_code)
+    shown_text = excerpt(shown.text) or None if shown is not None and not flags & _OWN else None
     return [
         Action(
             key if index == 0 else f"{key}#{index}",
@@ -119,9 +122,7 @@ def end_call(
             status="failed" if failed else "ok",
             exit_code=exit_code,
             ended_at=at,
-            output_excerpt=excerpt(keep_output(text)[0]) or None
-            if index == 0 and not flags & _OWN
-            else None,
+            output_excerpt=shown_text if index == 0 else None,
             session=record_session,
             commit=find_commit(text) if flags & _COMMITS and not failed else None,
         )

@@ -69,7 +69,9 @@ def end(state: dict[str, Any], payload: dict[str, Any], at: str | None, out: lis
         out.append(message)
     running = _RUNNING.search(head)
     entry = state.get("calls", {}).get(call_id[:ID_CHARS])
-    actions = end_call(state, call_id, body, failed=failed, at=at, exit_code=exit_code)
+    actions = end_call(
+        state, call_id, body, failed=failed, shown=message, at=at, exit_code=exit_code
+    )
     if running is not None and entry is not None:
         processes = state.setdefault("processes", {})
         processes[running[1]] = entry
@@ -90,6 +92,7 @@ def command_item(
     text = flat_text(item.get("aggregated_output")) or flat_text(item.get("stdout"))
     exit_code = item.get("exit_code")
     exit_code = exit_code if type(exit_code) is int and abs(exit_code) < 1 << 31 else None
+    message = None
     alone = call_id[:ID_CHARS] not in state.get("calls", {})
     if alone:
         command = unwrap_command(item.get("command"))
@@ -173,7 +176,7 @@ def tool_item(
     message = output_message(state, call_id, key, text, at=at)
     if message is not None:
         out.append(message)
-    out.extend(end_call(state, call_id, text, failed=failed, at=at))
+    out.extend(end_call(state, call_id, text, failed=failed, shown=message, at=at))
 
 
 def web_search(

@@ -200,7 +200,7 @@ def _tool(
     message = output_message(state, call_id, key, text, at=at)
     if message is not None:
         out.append(message)
-    actions = end_call(state, call_id, text, failed=failed, at=finished or at)
+    actions = end_call(state, call_id, text, failed=failed, shown=message, at=finished or at)
     began = instant(audit.get("started_at"))
     for action in actions:
         action.started_at = began

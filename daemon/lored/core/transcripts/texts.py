@@ -41,7 +41,7 @@ def keep(text: str, limit: int = MESSAGE_CHARS) -> tuple[str, int]:
         text = f"{text[:head]}\n[… {dropped} bytes left out …]\n{text[-tail:]}"
     if "\0" in text:
         text = text.replace("\0", "")
-    if len(text) > UNBROKEN_CHARS:
+    if len(text) > UNBROKEN_CHARS and _has_run(text):
         short = _BLOB.sub(_without_blob, text)
         if len(short) != len(text):
             dropped += len(text) - len(short)
@@ -109,6 +109,11 @@ def count_or_none(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
+def _has_run(text: str) -> bool:
+    """Whether a run that `_BLOB` would look at occurs: ten times cheaper than the search."""
+    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE) or ";base64," in text
+
+
 def _without_blob(match: re.Match[str]) -> str:
     run = match[0]
     if len(run) < UNBROKEN_CHARS and not run.startswith("data:"):
@@ -124,6 +129,11 @@ def _without_blob(match: re.Match[str]) -> str:
     return run if words and not run.startswith("data:") else f"[{len(run)} bytes of data]"
 
 
+_RUN: Final = b"x" * 60
+_RUN_TABLE: Final = bytes(
+    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "+/=_-") else ord(" ")
+    for code in range(256)
+)
 _HEX: Final = frozenset("0123456789abcdefABCDEF\r\n")
 _TERMINAL: Final = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|\a"
