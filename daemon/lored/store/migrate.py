@@ -57,7 +57,7 @@ def split_script(script: str) -> list[str]:
     statements, buffer = [], ""
     for line in script.splitlines(keepends=True):
         buffer += line
-        if line.rstrip().endswith(";") and sqlite.complete_statement(buffer):
+        if ";" in line and sqlite.complete_statement(buffer):
             statements.append(buffer.strip())
             buffer = ""
     if buffer.strip() and not all(

@@ -1,0 +1,34 @@
+"""Every method of the wire and the function that answers it, one module a namespace."""
+
+import importlib
+import importlib.util
+
+from lored.rpc.dispatch import Handler
+
+_NAMESPACES = (
+    "session",
+    "care",
+    "upkeep",
+    "workspaces",
+    "facts",
+    "triage",
+    "sessions",
+    "indexing",
+    "recall",
+    "context",
+)
+
+
+def _merge() -> dict[str, Handler]:
+    merged: dict[str, Handler] = {}
+    for name in _NAMESPACES:
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            continue
+        for method, handler in importlib.import_module(f"{__name__}.{name}").HANDLERS.items():
+            if method in merged:
+                raise RuntimeError(f"two handlers for {method}")
+            merged[method] = handler
+    return merged
+
+
+HANDLERS = _merge()

@@ -1,0 +1,54 @@
+"""The command `lored`, and the composition root: which services a daemon has, in which order.
+
+`lored run` is the daemon in the foreground; whoever starts it (a client, systemd, launchd)
+puts it in the background. `lored check` says whether it could start, and starts nothing.
+"""
+
+import argparse
+import sys
+
+from lored import __version__
+
+SERVICES = (
+    # (name in App.services, "module:Class"), in start order; they stop in reverse.
+    ("embedding", "lored.services.embedding:Embedding"),
+    ("facts", "lored.services.facts:Facts"),
+    ("triage", "lored.services.triage:Triage"),
+    ("snapshots", "lored.services.snapshot:Snapshots"),
+    ("mirror", "lored.services.mirror:Mirror"),
+    ("sessions", "lored.services.sessions:Sessions"),
+    ("indexing", "lored.services.indexing:Indexing"),
+    ("recall", "lored.services.recall:Recall"),
+    ("context", "lored.services.context:Context"),
+    ("forget", "lored.services.forget:Forget"),
+    ("importing", "lored.services.importing:Importing"),
+    ("backup", "lored.services.backup:Backup"),
+    ("upkeep", "lored.services.upkeep:Upkeep"),
+    ("health", "lored.services.health:Health"),
+)
+
+
+def main(argv: "list[str] | None" = None) -> int:
+    """Entry point; returns the exit code (see runtime/refusal.py)."""
+    parser = argparse.ArgumentParser(
+        prog="lored", description="The memory daemon. Its client is the command `lore`."
+    )
+    parser.add_argument("--version", action="version", version=f"lored {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("run", help="serve in the foreground until SIGTERM")
+    verbs.add_parser("check", help="check settings, folders and stores; start nothing")
+    chosen = parser.parse_args(argv)
+    try:
+        from lored.runtime import check, daemon
+    except ImportError as error:
+        print(
+            f"lored: cannot start: {error.name or error} is missing; "
+            "run: pip install 'lored[daemon]'",
+            file=sys.stderr,
+        )
+        return 78
+    return check.run() if chosen.verb == "check" else daemon.run(SERVICES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""From a request to a handler and back: method table, parameters, deadline, error form.
+
+A request is answered exactly once, by whichever comes first: its handler, its deadline, a
+`cancel`, or the drain. A handler that is a plain function answers at once on the loop and
+must not wait; one that is a coroutine function runs as a task in the lane of its method's
+class. The deadline counts from arrival, waiting included, and cancels the handler; the
+answer does not wait for the handler to obey. Notifications run like requests, unanswered.
+"""
+
+import asyncio
+import difflib
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from lore.errors import Internal, Invalid, Limit, LoreError, ShuttingDown, Timeout
+from lore.wire.limits import DEADLINES
+from lore.wire.methods import BY_NAME, Method
+from lored.rpc.counters import Counters
+from lored.rpc.faults import translate
+from lored.rpc.lanes import make_lanes
+from lored.rpc.parameters import FORMS
+from lored.services.app import App, Call
+
+if TYPE_CHECKING:
+    from lored.rpc.connection import Connection
+
+Handler = Callable[[App, Call, dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]]
+
+SLOW_SECONDS: Final = 1.0
+"""A request slower than this is logged at info even when it went well."""
+
+log = structlog.get_logger()
+
+
+class Pending:
+    """One request on its way: who asked, for what, and its single answer."""
+
+    __slots__ = ("answered", "arrived", "call", "id", "method", "owner", "params", "task", "timer")
+
+    def __init__(
+        self, owner: "Connection", message_id: int | None, method: Method, params: dict[str, Any]
+    ) -> None:
+        self.owner, self.id, self.method, self.params = owner, message_id, method, params
+        self.arrived = time.monotonic()
+        self.answered = False
+        self.call: Call | None = None
+        self.task: asyncio.Task[dict[str, Any]] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Run the handler as a task (its lane gave it a slot)."""
+        self.owner.dispatcher.run(self)
+
+
+class Dispatcher:
+    """Runs requests of all connections."""
+
+    def __init__(self, app: App, handlers: dict[str, Handler], instance: str) -> None:
+        self.app = app
+        self.counters = Counters()
+        self.lanes = make_lanes()
+        self.draining = False
+        self.on_fault: Callable[[str, str], None] = lambda name, remedy: None
+        """Told of each degraded mode that a call ran into (name, remedy)."""
+        self._handlers = handlers
+        self._at_once = {n for n, h in handlers.items() if not inspect.iscoroutinefunction(h)}
+        self._prefix = instance[:6]
+        self._serial = 0
+        self._loop = asyncio.get_running_loop()
+
+    def accept(
+        self, owner: "Connection", message_id: int | None, name: str, given: dict[str, Any]
+    ) -> None:
+        """Take one request (``message_id`` None: a notification) of a connection."""
+        method = BY_NAME.get(name)
+        call: Call | None = None
+        try:
+            if method is None or method.since > owner.protocol:
+                raise self._unknown(name)
+            if self.draining and method.name != "ping":
+                raise ShuttingDown("the daemon is stopping; connect again")
+            params = FORMS[method.name].read(given)
+            self._serial += 1
+            call = Call(
+                f"{self._prefix}-{self._serial:x}",
+                owner.client,
+                owner.workspace,
+                owner.session_id,
+                owner,
+            )
+            if method.name in self._at_once:
+                arrived = time.monotonic()
+                result: Any = self._handlers[method.name](self.app, call, params)
+                owner.send_result(message_id, result)
+                self.counters.count(method.name, "ok", time.monotonic() - arrived)
+                return
+        except LoreError as error:
+            self.counters.count(method.name if method else "unknown", error.code, 0.0)
+            owner.send_error(message_id, error)
+            return
+        except Exception as error:
+            self.counters.count(name, "internal", 0.0)
+            owner.send_error(message_id, self._defect(name, call, error))
+            return
+        pending = Pending(owner, message_id, method, params)
+        pending.call = call
+        pending.timer = self._loop.call_later(DEADLINES[method.deadline], self._expire, pending)
+        owner.begin(pending)
+        self.lanes[method.deadline].submit(pending)
+
+    @staticmethod
+    def _unknown(name: str) -> Invalid:
+        near = difflib.get_close_matches(name, BY_NAME, 1)
+        hint = f"did you mean {near[0]}?" if near else "see PROTOCOL.md for the methods"
+        return Invalid(f"unknown method {name[:80]}; {hint}")
+
+    def run(self, pending: Pending) -> None:
+        """Start the handler of a request whose turn has come."""
+        handler = self._handlers[pending.method.name]
+        work: Any = handler(self.app, pending.call, pending.params)  # type: ignore[arg-type]
+        pending.task = self._loop.create_task(work)
+        pending.task.add_done_callback(lambda task: self._ended(pending, task))
+
+    def _ended(self, pending: Pending, task: "asyncio.Task[dict[str, Any]]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if not pending.answered:
+            if task.cancelled():
+                self.refuse(pending, Timeout("the request was cancelled inside the daemon"))
+            elif error is None:
+                self._answer(pending, task.result())
+            else:
+                self.refuse(pending, self._explain(pending, error))
+        self.lanes[pending.method.deadline].release(pending.owner)
+
+    def _answer(self, pending: Pending, result: dict[str, Any]) -> None:
+        try:
+            pending.owner.send_result(pending.id, result)
+        except Limit as error:
+            self.refuse(pending, error)
+        except Invalid as error:  # the result is not plain data
+            self.refuse(pending, self._defect(pending.method.name, pending.call, error))
+        else:
+            self._settle(pending, "ok")
+
+    def refuse(self, pending: Pending, error: LoreError) -> None:
+        """Answer with an error, once."""
+        if not pending.answered:
+            pending.owner.send_error(pending.id, error)
+            self._settle(pending, error.code)
+
+    def _settle(self, pending: Pending, outcome: str) -> None:
+        pending.answered = True
+        if pending.timer is not None:
+            pending.timer.cancel()
+        seconds = time.monotonic() - pending.arrived
+        name = pending.method.name
+        self.counters.count(name, outcome, seconds)
+        told = pending.method.mutates or outcome != "ok" or seconds > SLOW_SECONDS
+        emit = log.info if told else log.debug
+        emit(
+            "call",
+            method=name,
+            outcome=outcome,
+            ms=seconds * 1000,
+            client=pending.owner.client,
+            request=pending.call.request_id if pending.call else None,
+        )
+        pending.owner.finish(pending)
+
+    def _explain(self, pending: Pending, error: BaseException) -> LoreError:
+        if isinstance(error, LoreError):
+            return error
+        known = translate(error)
+        if known is None:
+            return self._defect(pending.method.name, pending.call, error)
+        name = str(known.data.get("degraded", ""))
+        if name:
+            self.on_fault(name, known.message)
+            request = pending.call.request_id if pending.call else None
+            log.warning("fault", degraded=name, request=request, exc_info=error)
+        return known
+
+    @staticmethod
+    def _defect(method: str, call: Call | None, error: BaseException) -> Internal:
+        request_id = call.request_id if call else ""
+        log.error("defect", method=method, request=request_id, exc_info=error)
+        return Internal(
+            f"a defect of lored; its log has it under request {request_id} (lore logs)",
+            {"request_id": request_id},
+        )
+
+    def _expire(self, pending: Pending) -> None:
+        seconds = DEADLINES[pending.method.deadline]
+        self.stop(
+            pending,
+            Timeout(
+                f"{pending.method.name}: no answer within {seconds:g} s; try again or narrow it"
+            ),
+        )
+
+    def stop(self, pending: Pending, error: LoreError) -> None:
+        """Answer with an error now, and take the request off its lane or cancel its handler."""
+        self.refuse(pending, error)
+        if pending.task is not None:
+            pending.task.cancel()
+        else:
+            self.lanes[pending.method.deadline].withdraw(pending)

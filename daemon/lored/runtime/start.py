@@ -1,0 +1,127 @@
+"""The first steps of a daemon, before its event loop: each may refuse, with one sentence.
+
+Order matters: folders, then the lock, then the socket, so that nobody who does not hold the
+lock touches the socket's path. The socket listens before the stores are open: clients that
+connect meanwhile wait in its queue instead of starting daemons of their own.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from typing import Final, NamedTuple
+
+from lore.errors import Invalid
+from lore.paths import Paths, resolve
+from lore.wire import codec
+from lored import __version__
+from lored.runtime import config, listen
+from lored.runtime.listen import Listener
+from lored.runtime.lock import Lock, read_holder
+from lored.runtime.refusal import ALREADY_RUNNING, Refused
+from lored.services.settings import Settings
+
+PROBE_SECONDS: Final = 0.3
+"""A client that asks who holds the lock shares it for a moment; that is not a daemon."""
+
+HANDOVER_SECONDS: Final = 6.0
+"""For the daemon that an activated one replaces: its drain takes 5 s at most."""
+
+OPEN_FILES: Final = 8192
+"""Descriptors wanted: 256 clients, 40 store files, transcripts; the default is often 1024."""
+
+
+class Ground(NamedTuple):
+    """What a daemon stands on."""
+
+    paths: Paths
+    settings: Settings
+    lock: Lock
+    listener: Listener
+
+
+def locate() -> tuple[Paths, Settings]:
+    """Paths and settings from the environment. Raises `Refused`."""
+    try:
+        paths = resolve()
+        return paths, config.load(paths.config_file)
+    except Invalid as error:
+        raise Refused(error.message) from None
+
+
+def check_codec() -> None:
+    """Refuse msgpack without its C part: 49 s for one message of 20 MB."""
+    if not codec.FAST:
+        raise Refused(
+            "msgpack runs in pure Python here, too slow for a daemon; "
+            "run: pip install --force-reinstall msgpack"
+        )
+
+
+def take(paths: Paths, settings: Settings) -> Ground:
+    """Lock and socket. Raises `Refused`; then nothing is left behind."""
+    lock = Lock(paths.lock)
+    activated = listen.take_activated()
+    _take_lock(lock, activated is not None)
+    try:
+        listener = activated or listen.bind(paths.socket)
+        describe(lock, listener)
+    except BaseException:
+        lock.release()
+        raise
+    with contextlib.suppress(OSError):  # a full disk: clients still find the rules' own path
+        listen.publish(paths.pointer, listener.path)
+    return Ground(paths, settings, lock, listener)
+
+
+def describe(lock: Lock, listener: Listener) -> None:
+    """Write into the lock file who holds it."""
+    lock.describe(
+        {
+            "pid": os.getpid(),
+            "version": __version__,
+            "socket": listener.path,
+            "activated": listener.activated,
+        }
+    )
+
+
+def _take_lock(lock: Lock, activated: bool) -> None:
+    if _acquire_within(lock, PROBE_SECONDS):
+        return
+    holder = read_holder(lock.path)
+    pid = holder.get("pid")
+    if activated and isinstance(pid, int) and pid > 1:
+        # The supervisor owns the socket now, so the daemon that a client once started can no
+        # longer be reached: it makes way.
+        if not holder.get("activated"):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+        if _acquire_within(lock, HANDOVER_SECONDS):
+            return
+    raise Refused(
+        f"lored {holder.get('version', '')} runs already (pid {pid or 'unknown'}, socket "
+        f"{holder.get('socket', 'unknown')}); stop it with: lore down",
+        ALREADY_RUNNING,
+    )
+
+
+def _acquire_within(lock: Lock, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not lock.acquire():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def limit_process() -> None:
+    """Room for descriptors; no core dumps, since they would hold memory text."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

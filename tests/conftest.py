@@ -1,0 +1,3 @@
+"""Shared fixtures; see support/fixtures.py."""
+
+pytest_plugins = ["support.fixtures"]
