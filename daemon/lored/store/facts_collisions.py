@@ -1,0 +1,294 @@
+"""Collisions and related facts in the store: counted in full, listed within a bound.
+
+The rule is `core.collisions`. Counting reads tallies, one row per distinct core of a cluster,
+and only looks at single facts where a tally cannot tell: facts with an end, questions with an
+end, and facts that share an entity outside the cluster's set only. Listing reads the newest
+facts with the same set, then the newest of each core, then those that the caller found near
+by text, and orders what it read. So one entity may have 100,000 facts in one cluster.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from lored.core import collisions as rule
+from lored.core.facts import State
+from lored.core.validity import Window
+from lored.store.driver import Connection
+from lored.store.facts import IDS_AT_ONCE, Fact, by_ids, marks
+from lored.store.facts_entities import members_of, split_members, written_names
+
+LISTED: Final = 64
+"""Facts read per way of finding them before they are put in order."""
+
+RELATED_READ: Final = 64
+"""Newest facts read per bare name when related facts are looked for."""
+
+_OVERLAPS: Final = (
+    "(f.valid_to IS NULL OR f.valid_to > :start) AND (:end IS NULL OR f.valid_from < :end)"
+    " AND (f.valid_to IS NULL OR f.valid_to > f.valid_from)"
+)
+
+
+class Collision(NamedTuple):
+    """A fact that stands against another: why, and the shared entities as written."""
+
+    fact: Fact
+    reason: rule.Reason
+    shared: list[str]
+
+
+class Found(NamedTuple):
+    """Collisions of one fact: the most similar ones, and how many there are in all."""
+
+    listed: list[Collision]
+    total: int
+
+
+NONE: Final = Found([], 0)
+
+
+class _Question(NamedTuple):
+    """The fact that is asked about."""
+
+    id: int
+    cluster: int
+    set_id: int
+    members: frozenset[int]
+    outside: tuple[int, ...]
+    """Members that the cluster's set does not have."""
+    core: int
+    window: Window
+
+    @property
+    def values(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "cluster": self.cluster,
+            "set": self.set_id,
+            "core": self.core,
+            "start": self.window.start,
+            "end": self.window.end,
+        }
+
+
+def find(conn: Connection, fact: Fact, limit: int, near: Sequence[int] = ()) -> Found:
+    """What ``fact`` collides with; ``near`` are internal ids that the caller found similar."""
+    question = _question(conn, fact)
+    if question is None:
+        return NONE
+    cores = _sharing_cores(conn, question)
+    total = _count(conn, question, cores)
+    if not total or not limit:
+        return Found([], total)
+    return Found(_list(conn, fact, question, cores, limit, near), total)
+
+
+def count(conn: Connection, fact: Fact) -> int:
+    """How many facts ``fact`` collides with."""
+    question = _question(conn, fact)
+    return 0 if question is None else _count(conn, question, _sharing_cores(conn, question))
+
+
+def _question(conn: Connection, fact: Fact) -> _Question | None:
+    if fact.state is not State.ACTIVE or fact.set_id is None:
+        return None
+    if fact.valid_to is not None and fact.valid_to <= fact.valid_from:
+        return None
+    members = members_of(conn, fact.set_id)
+    inside = {
+        row[0]
+        for row in conn.execute(
+            "SELECT entity FROM cluster_entities WHERE cluster = ?", (fact.cluster,)
+        )
+    }
+    outside = tuple(sorted(members - inside))
+    return _Question(fact.id, fact.cluster, fact.set_id, members, outside, fact.core, fact.window)
+
+
+def _sharing_cores(conn: Connection, question: _Question) -> list[tuple[int, int]]:
+    """(core, facts) of the cluster's cores that share something; open facts only."""
+    rows = conn.execute(
+        "SELECT core, facts FROM cluster_tallies WHERE cluster = ?", (question.cluster,)
+    )
+    return [(core, facts) for core, facts in rows if core & question.core]
+
+
+# -- counting ------------------------------------------------------------------------------
+
+
+def _count(conn: Connection, question: _Question, cores: list[tuple[int, int]]) -> int:
+    values = question.values
+    if question.window.end is not None:
+        # A question with an end: which open facts begin before it, only they themselves tell.
+        return sum(_scan(conn, question, open_too=True))
+    total = sum(facts for _, facts in cores)
+    if question.core:
+        total -= 1  # the fact itself
+    total += _outside(conn, question)
+    total += conn.execute(
+        "SELECT total(facts) FROM set_tallies WHERE set_id = :set AND cluster <> :cluster", values
+    ).fetchone()[0]
+    return int(total) + sum(_scan(conn, question, open_too=False))
+
+
+def _outside(conn: Connection, question: _Question) -> int:
+    """Open facts of the cluster that share only entities outside the cluster's set; the fact
+    itself is one of them when its core is empty."""
+    if not question.outside:
+        return 0
+    silent = conn.execute(
+        "SELECT 1 FROM cluster_tallies WHERE cluster = :cluster AND core & :core = 0 LIMIT 1",
+        question.values,
+    ).fetchone()
+    if silent is None:
+        return 0
+    names = ",".join(map(str, question.outside))
+    row = conn.execute(
+        "SELECT count(DISTINCT f.id) FROM facts f JOIN fact_entities x ON x.fact = f.id"
+        f" WHERE x.entity IN ({names}) AND x.member = 1 AND f.cluster = :cluster"
+        " AND f.state = 0 AND f.core & :core = 0 AND f.valid_to IS NULL AND f.id <> :id",
+        question.values,
+    ).fetchone()
+    return int(row[0])
+
+
+def _scan(conn: Connection, question: _Question, *, open_too: bool) -> tuple[int, int]:
+    """Facts counted one by one, in the cluster and with the same set elsewhere: those with an
+    end, with ``open_too`` also those without."""
+    ends = "" if open_too else "AND f.valid_to IS NOT NULL"
+    shares = "f.core & :core <> 0"
+    if question.outside:
+        names = ",".join(map(str, question.outside))
+        shares += (
+            " OR EXISTS (SELECT 1 FROM fact_entities x WHERE x.fact = f.id AND x.member = 1"
+            f" AND x.entity IN ({names}))"
+        )
+    inside = conn.execute(
+        f"SELECT count(*) FROM facts f WHERE f.cluster = :cluster AND f.state = 0 {ends}"
+        f" AND {_OVERLAPS} AND f.set_id IS NOT NULL AND f.id <> :id AND ({shares})",
+        question.values,
+    ).fetchone()[0]
+    elsewhere = conn.execute(
+        f"SELECT count(*) FROM facts f WHERE f.set_id = :set AND f.state = 0 {ends}"
+        f" AND {_OVERLAPS} AND f.cluster <> :cluster",
+        question.values,
+    ).fetchone()[0]
+    return inside, elsewhere
+
+
+# -- listing -------------------------------------------------------------------------------
+
+
+def _list(
+    conn: Connection,
+    fact: Fact,
+    question: _Question,
+    cores: list[tuple[int, int]],
+    limit: int,
+    near: Sequence[int],
+) -> list[Collision]:
+    read = max(LISTED, limit)
+    ids = set(near) - {fact.id}
+    ids |= _newest(conn, question, f"f.set_id = :set AND {_OVERLAPS}", read)
+    if len(ids) < read + len(near):
+        each = max(8, read // max(1, len(cores)))
+        for core, _ in sorted(cores, key=lambda row: -row[1])[:LISTED]:
+            ids |= _newest(
+                conn,
+                question._replace(core=core),
+                f"f.cluster = :cluster AND f.core = :core AND {_OVERLAPS}",
+                each,
+            )
+        if question.outside:
+            names = ",".join(map(str, question.outside))
+            ids |= _newest(
+                conn,
+                question,
+                "f.id IN (SELECT x.fact FROM fact_entities x WHERE x.member = 1"
+                f" AND x.entity IN ({names}) ORDER BY x.fact DESC LIMIT {LISTED * 4})"
+                f" AND f.cluster = :cluster AND {_OVERLAPS}",
+                read,
+            )
+        ids |= _newest(
+            conn,
+            question,
+            "f.cluster = :cluster AND f.valid_to IS NOT NULL AND f.core & :core <> 0"
+            f" AND {_OVERLAPS}",
+            read,
+        )
+    facts = by_ids(conn, ids)
+    sets = _members(conn, {found.set_id for found in facts.values() if found.set_id})
+    mine = rule.Side(fact.id, fact.state, question.window, fact.cluster, question.members)
+    reasons: dict[int, rule.Reason] = {}
+    for other in facts.values():
+        members = sets.get(other.set_id or 0, frozenset())
+        reason = rule.compare(
+            mine, rule.Side(other.id, other.state, other.window, other.cluster, members)
+        )
+        if reason is not None:
+            reasons[other.id] = reason
+    ranked = rule.order(
+        ((number, reason, facts[number].text) for number, reason in reasons.items()), fact.text
+    )[:limit]
+    names_of = written_names(conn, {entity for _, r in ranked for entity in r.shared})
+    return [
+        Collision(facts[number], reason, sorted(names_of[entity] for entity in reason.shared))
+        for number, reason in ranked
+    ]
+
+
+def _newest(conn: Connection, question: _Question, condition: str, read: int) -> set[int]:
+    rows = conn.execute(
+        f"SELECT f.id FROM facts f WHERE {condition} AND f.state = 0 AND f.id <> :id"
+        " ORDER BY f.id DESC LIMIT :read",
+        {**question.values, "read": read},
+    )
+    return {row[0] for row in rows}
+
+
+def _members(conn: Connection, sets: Iterable[int]) -> dict[int, frozenset[int]]:
+    wanted = list(sets)
+    found: dict[int, frozenset[int]] = {}
+    for start in range(0, len(wanted), IDS_AT_ONCE):
+        part = wanted[start : start + IDS_AT_ONCE]
+        for number, members in conn.execute(
+            f"SELECT id, members FROM entity_sets WHERE id IN ({marks(part)})", part
+        ):
+            found[number] = split_members(members)
+    return found
+
+
+# -- related -------------------------------------------------------------------------------
+
+
+def sharing_names(conn: Connection, bare_names: Sequence[str], fact: Fact, limit: int) -> list[int]:
+    """Ids of active facts of other clusters than that of ``fact`` that name an entity with one
+    of the bare names, whatever its type; newest first, among the newest of each name."""
+    if not bare_names:
+        return []
+    entities = conn.execute(
+        f"SELECT id FROM entities WHERE bare IN ({marks(bare_names)})", tuple(bare_names)
+    ).fetchall()
+    found: set[int] = set()
+    for (entity,) in entities:
+        found.update(
+            row[0]
+            for row in conn.execute(
+                "SELECT f.id FROM (SELECT fact FROM fact_entities WHERE entity = ? AND member = 1"
+                " ORDER BY fact DESC LIMIT ?) x JOIN facts f ON f.id = x.fact"
+                " WHERE f.state = 0 AND f.cluster <> ?",
+                (entity, RELATED_READ, fact.cluster),
+            )
+        )
+        found.update(
+            row[0]
+            for row in conn.execute(
+                "SELECT (SELECT max(f.id) FROM facts f WHERE f.cluster = c.cluster"
+                " AND f.state = 0) FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
+                " AND cluster <> ? ORDER BY size, cluster DESC LIMIT ?) c",
+                (entity, fact.cluster, RELATED_READ),
+            )
+            if row[0] is not None
+        )
+    found.discard(fact.id)
+    return sorted(found, reverse=True)[:limit]
