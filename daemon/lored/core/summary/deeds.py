@@ -83,7 +83,7 @@ def _edit(state: State, deed: dict[str, Any], failed: bool, output: str) -> None
     if not path:
         return
     if failed:
-        _error(state, f"edit:{path}", path, outcomes.read_error(output))
+        _error(state, f"edit:{path}", path, outcomes.read_error(output) or "edit failed")
         return
     files = state["files"]
     entry = files.get(path)
@@ -125,7 +125,10 @@ def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, o
             continue  # never reached, or unknown
         _step(state, step, bad, tests if step.kind == "test" else None, action.exit_code)
         if bad:
-            _error(state, step.signature, step.label, outcomes.read_error(output), tests)
+            message = outcomes.read_error(output) or (
+                f"exit code {action.exit_code}" if action.exit_code else "failed"
+            )
+            _error(state, step.signature, step.label, message, tests)
         else:
             _overcome(state, step.signature, "passed later")
 

@@ -74,6 +74,15 @@ def _message(state: State, message: Message) -> None:
             state["tail"] = "assistant"
     elif message.role == "summary" and state["recap"] is None:
         state["recap"] = flat(message.text, GOAL_CHARS)
+    elif message.role == "context" and state["turn"] == 0 and state["goal"] is None:
+        _task(state, message)
+
+
+def _task(state: State, message: Message) -> None:
+    """A subagent is asked by its parent agent: that prompt is its goal, though no person's."""
+    words = read_request(message.text) if state["session"].get("is_subagent") else None
+    if words is not None and len(words) > 20:
+        state["goal"] = {"key": fingerprint(message.key), "turn": 0, "text": cut(words, GOAL_CHARS)}
 
 
 def _user(state: State, message: Message) -> None:
@@ -97,6 +106,8 @@ def _user(state: State, message: Message) -> None:
         return
     entry = [mark, state["turn"], cut(headline(words), REQUEST_CHARS)]
     kept = state["redirections"]
+    if any(entry[2] == old[2] for old in kept) or (len(entry[2]) < 8 and entry[2].isascii()):
+        return
     kept.append(entry)
     if len(kept) > FIRST_REDIRECTIONS + LAST_REDIRECTIONS:
         del kept[FIRST_REDIRECTIONS]

@@ -73,6 +73,13 @@ _ERROR: Final = re.compile(
     r"|错误|失败|エラー).*$",
     re.MULTILINE,
 )
+_WRAPPER: Final = re.compile(
+    r"^\s*(?:npm (?:error|ERR!)|failed in sandbox|error Command failed|make(?:\[\d+\])?: \*\*\*|ELIFECYCLE"
+    r"|error: script"
+    r"|error: Recipe|\[?ERROR\]? ?(?:command|task|script)|mise ERROR|exit status)",
+    re.IGNORECASE,
+)
+"""What a runner says about the program it ran: true of any failure, telling of none."""
 _EXIT_LINE: Final = re.compile(
     r"^\s*(?:Exit code:? \d+|Command exited with code \d+|Process exited .*|\[…\]|<[\w-]+>"
     r"|Waiting for the debugger.*|Debugger attached\.)\s*$",
@@ -105,9 +112,10 @@ def read_error(output: str) -> str:
     exceptions = _EXCEPTION.findall(text)
     if exceptions:
         return flat(exceptions[-1].strip(), MESSAGE_CHARS)
-    match = _ERROR.search(text)
-    if match:
-        return flat(match[0].strip(" =-*>"), MESSAGE_CHARS)
+    telling = [m[0] for m in _ERROR.finditer(text)]
+    if telling:
+        own = [line for line in telling if not _WRAPPER.match(line)]
+        return flat((own or telling)[0].strip(" =-*>"), MESSAGE_CHARS)
     lines = [line for line in text.splitlines() if line.strip()]
     return flat(lines[-1].strip(), MESSAGE_CHARS) if lines else ""
 

@@ -8,6 +8,8 @@ import os.path
 import re
 from typing import Final
 
+PATH_CHARS: Final = 40
+
 _IRREGULAR: Final = {
     "build": "built",
     "rebuild": "rebuilt",
@@ -17,29 +19,15 @@ _IRREGULAR: Final = {
     "find": "found",
     "get": "got",
     "set": "set",
-    "put": "put",
     "run": "ran",
     "rerun": "reran",
     "read": "read",
-    "do": "did",
     "redo": "redid",
     "undo": "undid",
     "split": "split",
-    "cut": "cut",
-    "take": "took",
-    "think": "thought",
-    "understand": "understood",
-    "bring": "brought",
-    "send": "sent",
     "give": "gave",
-    "go": "went",
-    "keep": "kept",
-    "let": "let",
-    "begin": "began",
-    "teach": "taught",
     "hide": "hid",
     "show": "showed",
-    "break": "broke",
     "draw": "drew",
     "speed": "sped",
     "debug": "debugged",
@@ -48,36 +36,39 @@ _IRREGULAR: Final = {
     "scan": "scanned",
     "swap": "swapped",
     "drop": "dropped",
-    "map": "mapped",
     "wrap": "wrapped",
-    "stop": "stopped",
     "strip": "stripped",
     "submit": "submitted",
     "commit": "committed",
-    "refer": "referred",
-    "log": "logged",
     "tag": "tagged",
-    "trim": "trimmed",
-    "pin": "pinned",
-    "refactor": "refactored",
+    "redesign": "redesigned",
 }
-_REGULAR_WORDS: Final = (
+_MAKING_WORDS: Final = (
     "add fix implement create update remove delete change improve move rename replace migrate"
-    " convert port test check verify review analyze analyse investigate explore explain describe"
-    " document design configure install upgrade downgrade bump integrate extract merge rebase"
-    " push pull deploy release publish enable disable allow support handle optimize optimise"
-    " simplify clean tidy format lint restructure reorganize rework generate render compute"
-    " parse validate resolve address correct ensure finish complete continue start prepare"
-    " provide expose introduce add append insert apply use adjust tweak tune increase decrease"
-    " reduce limit extend expand clarify compare evaluate measure benchmark profile list search"
-    " look research examine inspect audit trace reproduce troubleshoot diagnose help summarize"
-    " summarise translate import export load save store cache download upload fetch open close"
-    " connect restore revert bootstrap initialize initialise scaffold automate schedule monitor"
-    " track report answer work polish align center style annotate mark label record print"
-    " display patch lower raise restart add modify edit copy clone duplicate delete purge"
-    " archive compress cover mock stub raise"
+    " convert port refactor build rebuild write rewrite make redo undo split set install"
+    " upgrade downgrade bump integrate extract enable disable support handle optimize optimise"
+    " simplify clean tidy format restructure reorganize rework generate render resolve address"
+    " correct ensure finish complete provide expose introduce append insert apply adjust tweak"
+    " tune increase decrease reduce limit extend expand configure design plan document"
+    " translate bootstrap initialize initialise scaffold automate schedule polish align style"
+    " annotate patch restore revert modify edit copy duplicate archive mock wrap swap drop"
+    " strip hide show speed debug solve draw redesign restyle"
 )
-_REGULAR: Final = frozenset(_REGULAR_WORDS.split())
+MAKING: Final = frozenset(_MAKING_WORDS.split())
+"""Verbs that ask for something to be made or mended."""
+
+_LOOKING_WORDS: Final = (
+    "read check verify review analyze analyse investigate explore explain describe test run"
+    " rerun compare evaluate measure benchmark profile list search look find research examine"
+    " inspect audit trace reproduce troubleshoot diagnose summarize summarise report answer"
+    " clarify scan use continue start give get monitor track download fetch export import load"
+    " save open close print display record mark validate parse commit submit push pull tag"
+    " merge rebase ship deploy release publish"
+)
+LOOKING: Final = frozenset(_LOOKING_WORDS.split())
+"""Verbs that ask to look, find out, run or hand in."""
+
+_VERBS: Final = MAKING | LOOKING
 _QUESTION: Final = re.compile(
     r"^(?:why|how|what|when|where|which|who|is|are|does|do we|do you|did|can|could|should|would"
     r"|will|has|have)\b|[?？]$",
@@ -105,20 +96,25 @@ def phrase(line: str, *, done: bool) -> str:
         return f"{'Implemented' if done else 'Worked on'} {name} ({what})"
     word = _TOKEN.match(line)
     verb = word[0].lower() if word else ""
-    if (
-        verb
-        and (verb in _IRREGULAR or verb in _REGULAR)
-        and not line.startswith(f"{word[0]}:" if word else ":")
-    ):
-        rest = line[len(verb) :]
-        return (
-            f"{past(verb).capitalize()}{rest}"
-            if done
-            else f"Worked on: {line[0].lower()}{line[1:]}"
-        )
+    if verb in _VERBS and line[len(verb) : len(verb) + 1] == " ":
+        rest = line[len(verb) :].rstrip("?？ ")
+        return f"{past(verb).capitalize()}{rest}" if done else f"Worked on: {verb}{rest}"
     if _QUESTION.search(line) and line.isascii():
         return f"Answered: {line}" if done else f"Asked: {line}"
     return line[:1].upper() + line[1:]
+
+
+def is_order(line: str) -> bool:
+    """Whether a headline names a goal or begins with a verb of making."""
+    word = _TOKEN.match(line)
+    if word and word[0].lower() in MAKING:
+        return bool(re.match(r"\w+ \w", line)) and len(line.split()) > 2
+    return bool(_GOAL.match(line))
+
+
+def is_question(line: str) -> bool:
+    """Whether a headline asks instead of ordering."""
+    return bool(_QUESTION.search(line))
 
 
 def past(verb: str) -> str:
@@ -142,6 +138,14 @@ def short_path(path: str, cwd: str | None) -> str:
     if not os.path.isabs(path) and not re.match(r"^[A-Za-z]:[\\/]", path):
         return path.removeprefix("./")
     return "/".join(re.split(r"[\\/]", path)[-2:])
+
+
+def brief_path(path: str) -> str:
+    """``path`` without leading folders while it is longer than `PATH_CHARS`."""
+    parts = path.split("/")
+    while len(parts) > 1 and len("/".join(parts)) > PATH_CHARS:
+        parts = parts[1:]
+    return "/".join(parts)
 
 
 def listed(names: list[str], shown: int, more: int = 0) -> str:

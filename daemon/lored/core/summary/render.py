@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lored.core import clock
 from lored.core.summary import statements
-from lored.core.summary.phrases import listed, phrase, short_path
+from lored.core.summary.phrases import brief_path, is_order, is_question, listed, phrase, short_path
 from lored.core.summary.requests import headline
 from lored.core.summary.state import DECISIONS, NEXT_STEPS, cut
 
@@ -22,6 +22,10 @@ FILES_NAMED: Final = 3
 SHOWN_FILES: Final = 40
 SHOWN_ERRORS: Final = 16
 TEXT_CHARS: Final = 4_000
+
+QUIET_S: Final = 1_800
+"""An agent that has written nothing for so long is not at work (slow tools and thinking models
+were seen to take up to 20 minutes)."""
 
 _OUTCOMES: Final = {
     "completed": "Completed",
@@ -47,7 +51,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
     status = _status(state, bool(session.get("quiet")))
     goal, head = _goal(state, known)
     done = status == "completed" and bool(state["counts"]["actions"] or state["said"])
-    what = phrase(head, done=done) if head else ""
+    what = phrase(_deed(state, head) if done else head, done=done) if head else ""
     files = _files(state, known.get("cwd"))
     commands = [_command(entry) for entry in state["checks"] + state["others"]]
     summary: dict[str, Any] = {
@@ -67,6 +71,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         "model": known.get("model"),
         "cost_usd": known.get("cost_usd"),
         "duration_s": _duration(state),
+        "active_s": state["active_us"] // clock.SECOND,
         "counts": dict(state["counts"]),
     }
     summary["key_actions"] = _key_actions(state, summary)
@@ -88,6 +93,14 @@ def session_line(summary: dict[str, Any], started_at: str | int | None, zone: tz
     return f"Session{day}: {what}{stop} {outcome}."
 
 
+def settled_status(status: str, ended_at: int | None, now: int) -> str:
+    """``status`` as of ``now`` (microseconds): a session that ended in the middle and has been
+    quiet for `QUIET_S` was interrupted."""
+    if status == "active" and (ended_at is None or now - ended_at > QUIET_S * clock.SECOND):
+        return "interrupted"
+    return status
+
+
 def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
     """(goal, headline). A title given by a person or the agent beats the first prompt's first
     sentence, unless it is that prompt cut short."""
@@ -100,6 +113,15 @@ def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
         if len(plain) >= 8 and not plain.startswith("/"):
             return goal, plain
     return goal, head
+
+
+def _deed(state: State, head: str) -> str:
+    """What the headline of finished work should name: when the session began with a question and
+    went on to change files, the first later request to make something."""
+    if not is_question(head) or not state["files"]:
+        return head
+    orders = (entry[2] for entry in state["redirections"])
+    return next((order for order in orders if is_order(order)), head)
 
 
 def _is_cut_of(title: str, text: str) -> bool:
@@ -220,9 +242,9 @@ def _duration(state: State) -> int | None:
 def _key_actions(state: State, summary: dict[str, Any]) -> str | None:
     """`Key actions: edited a and b, added 12 tests, ...`; None when nothing was done."""
     parts: list[str] = []
-    made = [f["name"] for f in summary["files"] if f["change"] == "add"]
-    changed = [f["name"] for f in summary["files"] if f["change"] == "update"]
-    gone = [f["name"] for f in summary["files"] if f["change"] == "delete"]
+    made = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "add"]
+    changed = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "update"]
+    gone = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "delete"]
     more = summary["files_more"]
     if changed:
         parts.append(f"edited {listed(changed, FILES_NAMED, more)}")
@@ -251,7 +273,11 @@ def _key_actions(state: State, summary: dict[str, Any]) -> str | None:
     looked = state["kinds"].get("read", 0) + state["kinds"].get("search", 0)
     if not parts and looked:
         parts = [f"read and searched {looked} times"]
-    return f"Key actions: {cut(', '.join(parts), KEY_ACTIONS_CHARS)}." if parts else None
+    if not parts:
+        return None
+    while len(parts) > 1 and len(", ".join(parts)) > KEY_ACTIONS_CHARS:
+        del parts[-1]
+    return f"Key actions: {cut(', '.join(parts), KEY_ACTIONS_CHARS).rstrip('.…')}."
 
 
 def _check_parts(state: State) -> list[str]:
@@ -268,8 +294,8 @@ def _check_parts(state: State) -> list[str]:
             parts.append(f"ran {label} ({'passed' if tests['status'] == 'ok' else 'failed'})")
     parts += [
         f"{cut(entry['label'], 40)} still fails"
-        for entry in state["checks"]
-        if entry["kind"] != "test" and not entry["ok"]
+        for entry in state["errors"]
+        if entry["how"] is None and entry["signature"].startswith(("build:", "lint:"))
     ]
     return parts[:3]
 
@@ -283,7 +309,7 @@ def _text(summary: dict[str, Any]) -> str:
         lines.append(f"Goal: {' '.join(summary['goal'].split())}")
     for title, items in (
         ("Then asked", summary["redirections"]),
-        ("Decisions and findings", [*summary["findings"], *summary["decisions"]]),
+        ("Decisions and findings", [*summary["findings"][-5:], *summary["decisions"][-7:]]),
         ("Next steps", summary["next_steps"]),
     ):
         if items:

@@ -7,6 +7,7 @@ hold the common ones of several languages; everything else goes by shape.
 import re
 from typing import Final
 
+from lored.core.summary.phrases import LOOKING, MAKING
 from lored.core.summary.state import cut
 
 HEADLINE_CHARS: Final = 120
@@ -39,13 +40,16 @@ hallo|ja|nein|danke|weiter|mach weiter|gut|ok danke|olá|sim|não|obrigado|ciao|
     if phrase.strip()
 )
 _LEAD: Final = re.compile(
-    r"^(?:(?:hi|hello|hey|ok(?:ay)?|alright|right|so|now|well|great|perfect|nice|cool|thanks"
+    r"^(?:[A-Za-z0-9][.)]\s+|(?:hi|hello|hey|ok(?:ay)?|alright|right|so|now|well|great|perfect"
+    r"|nice|cool|thanks"
     r"|thank you"
     r"|yes|yeah|sure|please|then|next|also|dude|man|claude|codex|gemini|actually)\b[\s,.!:—-]+"
     r"|(?:can|could|would|will) you (?:please |now |also |maybe )?(?:help me (?:to )?)?"
     r"|(?:i want|i need|i'd like|i would like|we need|we want|you need|you should|your task is"
     r"|your job is|the task is|the goal is)(?: you)?(?: to)? "
-    r"|let'?s |let us |help me (?:to )?|please |we should |we must |try to |go and |your goal: )",
+    r"|let'?s |let us |help(?: me)?(?: to)? |please |i think we (?:should|need to) "
+    r"|we still need to "
+    r"||we should |we must |try to |go and |your goal: )",
     re.IGNORECASE,
 )
 _ZH_LEAD: Final = re.compile(
@@ -68,6 +72,17 @@ _SLASH: Final = re.compile(r"^[/$]([a-zA-Z][\w:.-]*)(?:\s+(.*))?$", re.DOTALL)
 _BULLET: Final = re.compile(r"^\s*(?:[-*•>]|\d{1,2}[.)])\s+")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_EMPHASIS: Final = re.compile(r"(\*\*|__|`)(\S[^*`\n]*?)\1")
+_PLAN_FOLLOWS: Final = re.compile(
+    r"^(?:please )?(?:implement|execute|carry out|follow|apply) (?:the following|this|the) plan\b"
+    r"[^:\n]{0,40}:?\s*#*\s*",
+    re.IGNORECASE,
+)
+LINES: Final = 6
+SENTENCES: Final = 8
+"""Looked at for the sentence that asks; people explain first and ask then."""
+
 _ONLY_PATH: Final = re.compile(r"^[@'\"]?[~./\\\w:-]*[/\\][^\s]*['\"]?$")
 
 
@@ -87,20 +102,23 @@ def is_trivial(words: str) -> bool:
 
 
 def headline(text: str) -> str:
-    """One line that names the request: its heading, else its first sentence without courtesies."""
+    """One line that names the request: its heading, else the sentence that asks for work.
+
+    Of the first sentences the one that begins with a verb of making or mending wins over those
+    that ask to read, and those over plain statements; the earlier one at equal rank.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
-    first = lines[0]
-    heading = _HEADING.match(first)
-    line = heading[1] if heading else first
-    line = _BULLET.sub("", _LABEL.sub("", line)) if not heading else _LABEL.sub("", line)
-    if not line and len(lines) > 1:
-        line = lines[1]
-    if not heading:
-        line = _first_sentence(_without_lead(line), lines[1:])
-    line = re.sub(r"[*_`]{1,3}(\S[^*`\n]*?)[*_`]{1,3}", r"\1", line)
-    return cut(" ".join(line.split()).rstrip(".。:：,， "), HEADLINE_CHARS)
+    plan = next((line for line in lines[1:8] if _HEADING.match(line)), None)
+    if plan is not None and _PLAN_FOLLOWS.search(lines[0]):
+        lines = [plan]
+    elif len(lines) == 1 and (inline := _PLAN_FOLLOWS.search(lines[0])):
+        lines = [lines[0][inline.end() :].strip() or lines[0]]
+    heading = _HEADING.match(lines[0])
+    line = _LABEL.sub("", heading[1]) if heading else _pick(lines[:LINES])
+    line = _EMPHASIS.sub(r"\2", line)
+    return cut(" ".join(line.split()).rstrip(".。:：,，; "), HEADLINE_CHARS)
 
 
 def _words(text: str) -> str:
@@ -121,26 +139,42 @@ def _words(text: str) -> str:
     return text
 
 
+def _pick(lines: list[str]) -> str:
+    """The best sentence of the first lines; a short one takes the next along."""
+    sentences = [
+        sentence.strip()
+        for line in lines
+        for sentence in _SENTENCE.split(_BULLET.sub("", _LABEL.sub("", line)))
+        if sentence.strip()
+    ][:SENTENCES]
+    best, rank = "", -1
+    for sentence in sentences:
+        plain = _without_lead(sentence)
+        worth = _rank(plain) if not is_trivial(plain) else -1
+        if worth > rank:
+            best, rank = plain, worth
+    if not best:
+        return lines[0]
+    if _weight(best) < 15 and rank < 2:
+        after = [s for s in sentences[1:3] if not is_trivial(s) and _without_lead(s) != best]
+        best = " ".join([best, *after[:1]])
+    return best
+
+
+def _rank(sentence: str) -> int:
+    word = _WORD.match(sentence)
+    if word and word[0].lower() in MAKING:
+        return 2
+    return 1 if word and word[0].lower() in LOOKING else 0
+
+
 def _without_lead(line: str) -> str:
-    for _ in range(4):
+    for _ in range(5):
         shorter = _ZH_LEAD.sub("", _LEAD.sub("", line, count=1), count=1).lstrip()
         if shorter == line or len(shorter) < 6:
             break
         line = shorter
     return line
-
-
-def _first_sentence(line: str, rest: list[str]) -> str:
-    """The first sentence that says something; a short one takes the next along."""
-    sentences = [s.strip() for s in _SENTENCE.split(line) if s.strip()]
-    if not sentences:
-        return line
-    chosen = sentences[0]
-    for more in [*sentences[1:], *rest[:2]]:
-        if _weight(chosen) >= 15:
-            break
-        chosen = _without_lead(more) if is_trivial(chosen) else f"{chosen} {more}"
-    return chosen
 
 
 def _weight(text: str) -> int:

@@ -8,6 +8,8 @@ has a bound here; the whole state stays under `STATE_BYTES` whatever the session
 from hashlib import blake2b
 from typing import Any, Final
 
+from lored.core.clock import SECOND, parse_instant
+
 GOAL_CHARS: Final = 600
 """Kept of a request: a heading and its first paragraph."""
 REQUEST_CHARS: Final = 240
@@ -42,6 +44,9 @@ KEPT_FACTS: Final = 12
 STATE_BYTES: Final = 96_000
 """Most bytes of a packed state; the sum of all bounds above."""
 
+PAUSE_S: Final = 900
+"""A longer gap between two events is a pause and does not count as time worked."""
+
 VERSION: Final = 1
 """Raise it when an old state cannot be folded on: the session is then folded again."""
 
@@ -56,6 +61,8 @@ def begin() -> dict[str, Any]:
         "kinds": {},
         "first_at": None,
         "last_at": None,
+        "event_at": None,
+        "active_us": 0,
         "tail": None,
         "session": {},
         "goal": None,
@@ -112,6 +119,11 @@ def see_at(state: dict[str, Any], at: str | None) -> None:
     if at is None:
         return
     at = at[:32]
+    now, before = parse_instant(at), state["event_at"]
+    if now is not None:
+        if before is not None and 0 < now - before <= PAUSE_S * SECOND:
+            state["active_us"] += now - before
+        state["event_at"] = now
     if state["first_at"] is None or at < state["first_at"]:
         state["first_at"] = at
     if state["last_at"] is None or at > state["last_at"]:

@@ -16,24 +16,26 @@ A_TURN: Final = 3
 STEPS_A_TURN: Final = 6
 
 _DECISION: Final = re.compile(
-    r"\b(?:decided to|decision:|chose(?:n)? to|chose |opted (?:for|to)|we(?:'ll| will) (?:use|keep"
-    r"|go with)|instead of"
-    r"|root cause|the (?:issue|problem|bug|cause|culprit|reason|failure|error) (?:was|is|were"
-    r"|turned out)|turned out"
-    r"|turns out|was caused by|is caused by|caused by|because|the fix (?:is|was)|fixed by"
-    r"|solved by|confirmed that|found that|discovered"
-    r"|key (?:finding|insight|decision)|important(?:ly)?:|note that|limitation|trade-?off"
-    r"|does not support|doesn't support|must (?:not )?be)\b"
-    r"|原因|根因|决定|改用|采用|发现|问题在于|注意|因为|結論|原因は|決め|ため、|분석 결과|원인"
+    r"\b(?:decided to|decision:|chose(?:n)? to|opted (?:for|to)|we(?:'ll| will) (?:use|keep"
+    r"|go with)"
+    r"|root cause|the (?:issue|problem|bug|cause|culprit|reason|failure|error) (?:was|is|were)"
+    r"|turned out|turns out|(?:was|is|are|were) caused by|the fix (?:is|was)|fixed by|solved by"
+    r"|confirmed that|found that|discovered|key (?:finding|insight|decision)|limitation|trade-?off"
+    r"|(?:does not|doesn't|cannot|can't) support)\b"
+    r"|原因|根因|决定|改用|采用|发现|问题在于|結論|決め|분석 결과|원인",
+    re.IGNORECASE,
+)
+_WEAK: Final = re.compile(
+    r"\b(?:because|instead of|note that|important(?:ly)?:|must (?:not )?be)\b|因为|注意|ため、"
     r"|때문",
     re.IGNORECASE,
 )
+"""Taken only from a text that holds no stronger statement."""
 _PLAN: Final = re.compile(
     r"^(?:let me|now let me|i'll|i will|i'm going to|let's|now i|first,? i|next,? i|looking at"
     r"|i need to|i should|wait|hmm|we need to)\b",
     re.IGNORECASE,
 )
-_QUESTION: Final = re.compile(r"[?？]\s*$")
 _NEXT_HEAD: Final = re.compile(
     r"^\W*(?:next(?: steps?)?|remaining(?: work| tasks?| steps?| items?)?|still to do|to-?do(?:s)?"
     r"|outstanding(?: todos?| work)?|follow[- ]?ups?|future work|what'?s (?:left|next|remaining)"
@@ -67,21 +69,22 @@ _SECTION: Final = re.compile(
 
 def read_decisions(text: str) -> list[str]:
     """Sentences that state a decision, a cause or a finding; at most `A_TURN`, in order."""
-    found: list[str] = []
     body = _FENCE.sub("\n", text[:LOOKED_AT]) if "```" in text else text[:LOOKED_AT]
+    found: list[str] = []
+    weak: list[str] = []
     for raw in _SENTENCE.split(body):
         sentence = _MARKS.sub("", raw).strip()
-        if not 20 <= len(sentence) <= 600 and not (len(sentence) >= 8 and not sentence.isascii()):
+        if not (8 if not sentence.isascii() else 24) <= len(sentence) <= 600:
             continue
-        if (
-            _DECISION.search(sentence)
-            and not _PLAN.match(sentence)
-            and not _QUESTION.search(sentence)
-        ):
+        if sentence.endswith((":", "：", "?", "？")) or _PLAN.match(sentence):
+            continue
+        if _DECISION.search(sentence):
             found.append(flat(sentence, STATEMENT_CHARS))
             if len(found) == A_TURN:
                 break
-    return found
+        elif not weak and _WEAK.search(sentence):
+            weak.append(flat(sentence, STATEMENT_CHARS))
+    return found or weak
 
 
 def read_next_steps(text: str) -> list[str]:
