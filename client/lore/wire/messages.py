@@ -93,40 +93,27 @@ class FramingError(Exception):
         self.before: list[Message] = []
 
 
-class TooDeep(ValueError):
-    """Nesting beyond `limits.DEPTH`, the one fault of a value that ends the stream."""
-
-
-def check(value: object, depth: int = DEPTH - 1) -> None:
+def check(value: object, depth: int) -> None:
     """Hold a value (a result, or the parameters of a message) to the rules of the wire.
 
-    Text keys; text without lone surrogates; integers within +-(2^53-1); finite numbers; no
-    binary, extension or other types. `depth` is how many levels of containers may still
-    open: the message array itself is the first of `limits.DEPTH`. Raises `ValueError` with
-    the broken rule, `TooDeep` for nesting. Recursion is safe because depth is bounded.
+    Text keys; integers within +-(2^53-1); finite numbers; no binary, extension or other types.
+    That text is valid UTF-8 is left to encoder and decoder, which see it anyway. `depth` is
+    how many levels of containers may still open. Raises `ValueError` with the broken rule.
     """
     kind = type(value)
     if kind is dict:
         if depth <= 0:
-            raise TooDeep(f"nested deeper than {DEPTH} levels")
+            raise ValueError(f"nested deeper than {DEPTH} levels")
         for key, item in value.items():  # type: ignore[attr-defined]
             if type(key) is not str:
                 raise ValueError(f"map key of type {type(key).__name__}; keys are text")
-            if not key.isascii():
-                _check_text(key)
-            if type(item) is str:
-                if not item.isascii():
-                    _check_text(item)
-            elif item is not None and item is not True and item is not False:
+            if type(item) is not str:
                 check(item, depth - 1)
     elif kind is list or kind is tuple:
         if depth <= 0:
-            raise TooDeep(f"nested deeper than {DEPTH} levels")
+            raise ValueError(f"nested deeper than {DEPTH} levels")
         for item in value:  # type: ignore[attr-defined]
-            if type(item) is str:
-                if not item.isascii():
-                    _check_text(item)
-            elif item is not None and item is not True and item is not False:
+            if type(item) is not str:
                 check(item, depth - 1)
     elif kind is int:
         if not -INTEGER_MAX <= value <= INTEGER_MAX:  # type: ignore[operator]
@@ -134,16 +121,7 @@ def check(value: object, depth: int = DEPTH - 1) -> None:
     elif kind is float:
         if value - value != 0.0:  # type: ignore[operator]  # inf and nan are not zero
             raise ValueError("number that is not finite")
-    elif kind is str:
-        _check_text(value)  # type: ignore[arg-type]
-    elif value is not None and kind is not bool:
+    elif value is not None and kind is not str and kind is not bool:
         if kind is bytes:
             raise ValueError("binary value; send text")
         raise ValueError(f"value of type {kind.__name__}; only plain data crosses the wire")
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("text is not valid UTF-8") from None
