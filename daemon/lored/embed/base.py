@@ -1,0 +1,34 @@
+"""The seam of all embedders: what a model is, what it gives, and how vectors are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from lored.core.quantized import Float32, normalise, quantize
+
+__all__ = ["MINILM", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
+
+STATIC: Final = "static-minilm-256"
+"""Segment of the static token table; there for every row as soon as it is written."""
+
+MINILM: Final = "minilm-l6-q8-384"
+"""Segment of the shipped MiniLM model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Identity of a model: the name of its vector segment, and its dimension."""
+
+    name: str
+    dimension: int
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into unit vectors."""
+
+    model: Model
+
+    def embed(self, texts: Sequence[str]) -> Float32:
+        """float32[n, dimension], rows of unit length; a text without any known token gives a
+        row of zeros. Never raises for any text."""
+        ...

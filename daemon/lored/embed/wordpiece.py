@@ -1,0 +1,117 @@
+"""WordPiece as BERT does it, in Python: the tokens of the static table and of MiniLM.
+
+Splitting a text is a regular expression, and a word's pieces are remembered, so this is
+quicker than crossing into a native tokenizer for each message, and the daemon need not load
+one (tests compare it with the `tokenizers` package token by token).
+"""
+
+import json
+import re
+import unicodedata
+from functools import cache
+from typing import Final
+
+WORD_CHARS: Final = 100
+"""A longer word is one unknown token (`max_input_chars_per_word`)."""
+
+REMEMBERED_WORDS: Final = 20_000
+"""Words whose pieces are kept; then all are dropped. About 4 MB."""
+
+_ASCII: Final = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+_CHINESE: Final = re.compile(
+    "([\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002a6df"
+    "\U0002a700-\U0002ebef\U0002f800-\U0002fa1f])"
+)
+_COMBINING: Final = re.compile(
+    "["
+    + "".join(
+        re.escape(chr(c)) for c in range(0x300, 0x3100) if unicodedata.category(chr(c)) == "Mn"
+    )
+    + "\ufe00-\ufe0f\ufe20-\ufe2f]"
+)
+_PLANES: Final = 0x1F000
+"""No character beyond is punctuation (Unicode 16 and before; emoji are symbols)."""
+
+
+@cache
+def _splitter() -> "re.Pattern[str]":
+    """Words and single punctuation marks of any text; built when first needed (20 ms)."""
+    marks = "".join(
+        re.escape(chr(c))
+        for c in range(33, _PLANES)
+        if (c < 127 and not chr(c).isalnum()) or unicodedata.category(chr(c)).startswith("P")
+    )
+    return re.compile(rf"[^\s{marks}]+|[{marks}]")
+
+
+class WordPiece:
+    """A vocabulary and the words seen lately."""
+
+    def __init__(self, vocabulary: dict[str, int], unknown: str = "[UNK]") -> None:
+        self._vocabulary = vocabulary
+        self._unknown = vocabulary[unknown]
+        self._pieces: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def load(cls, path: str) -> "WordPiece":
+        """From a `tokenizer.json` of the tokenizers package with a WordPiece model."""
+        with open(path, encoding="utf-8") as file:
+            return cls(json.load(file)["model"]["vocab"])
+
+    @property
+    def unknown(self) -> int:
+        """The id of what the vocabulary cannot spell."""
+        return self._unknown
+
+    def split(self, text: str) -> list[str]:
+        """The normalised words and punctuation marks of ``text``, in order."""
+        return (
+            _ASCII.findall(text.lower()) if text.isascii() else _splitter().findall(_normal(text))
+        )
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The token ids of one word of `split`."""
+        return self._pieces.get(word) or self._remember(word)
+
+    def tokenize(self, text: str, limit: int) -> list[int]:
+        """The first ``limit`` token ids of ``text``, without special tokens."""
+        ids: list[int] = []
+        known = self._pieces
+        for word in self.split(text):
+            ids += known.get(word) or self._remember(word)
+            if len(ids) >= limit:
+                return ids[:limit]
+        return ids
+
+    def _remember(self, word: str) -> tuple[int, ...]:
+        if len(self._pieces) >= REMEMBERED_WORDS:
+            self._pieces.clear()
+        pieces = self._pieces[word] = self._spell(word)
+        return pieces
+
+    def _spell(self, word: str) -> tuple[int, ...]:
+        if len(word) > WORD_CHARS:
+            return (self._unknown,)
+        vocabulary, start, found = self._vocabulary, 0, []
+        while start < len(word):
+            prefix = "##" if start else ""
+            for end in range(len(word), start, -1):
+                piece = vocabulary.get(prefix + word[start:end])
+                if piece is not None:
+                    found.append(piece)
+                    start = end
+                    break
+            else:
+                return (self._unknown,)
+        return tuple(found)
+
+
+def _normal(text: str) -> str:
+    """BERT's cleaning: controls away, Chinese characters on their own, no accents, lower."""
+    text = "".join(c for c in text if c.isspace() or not _is_control(c))
+    text = _CHINESE.sub(r" \1 ", text)
+    return _COMBINING.sub("", unicodedata.normalize("NFD", text)).lower()
+
+
+def _is_control(character: str) -> bool:
+    return character in "\0\ufffd" or unicodedata.category(character)[0] == "C"
