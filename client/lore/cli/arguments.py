@@ -145,7 +145,7 @@ def _add(parser: Any, arg: Arg) -> None:
         options["action"] = "store_true"
     else:
         options["metavar"] = arg.metavar
-        if arg.choices:
+        if arg.choices and arg.kind != "many":  # argparse would refuse an empty list
             options["choices"] = arg.choices
             if not arg.positional:
                 options["metavar"] = "{" + ",".join(arg.choices) + "}"

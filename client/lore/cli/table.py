@@ -52,7 +52,11 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "agents",
-        (("context", "agents", "the text that an agent gets at the start of a session"),),
+        (
+            ("context", "agents", "the text that an agent gets at the start of a session"),
+            ("install", "install", "connect the agents on this machine to the memory"),
+            ("uninstall", "install", "undo exactly what `install` wrote"),
+        ),
     ),
     (
         "transcripts",

@@ -4,7 +4,7 @@
 local M = {}
 
 local config = {
-  command = 'lore', -- started once when no daemon answers (`lore ping` starts it)
+  command = 'lore', -- started once when no daemon answers (any call starts it, `lore ping` does not)
   limit = 20,
 }
 
@@ -57,7 +57,7 @@ function M.call(method, params)
   end
   channel = connect()
   if channel == 0 then
-    vim.fn.system({ config.command, 'ping' })
+    vim.fn.system({ config.command, 'call', 'ping' })
     channel = connect()
   end
   if channel == 0 then

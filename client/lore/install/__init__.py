@@ -1,0 +1,1 @@
+"""Connecting agents and editors to the memory, and undoing exactly that."""
