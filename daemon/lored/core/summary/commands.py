@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 LABEL_CHARS: Final = 80
-STEPS: Final = 6
+STEPS: Final = 5
 """Most steps of one line; scripts with more are summed up by the first."""
 LOOKED_AT: Final = 2_000
 

@@ -69,7 +69,7 @@ def _opened(action: Action) -> dict[str, Any]:
     if action.target:
         deed["target"] = action.target[:TARGET_CHARS]
     if action.command:
-        deed["command"] = action.command[:2_000]
+        deed["steps"] = [list(step) for step in read_steps(action.command)]
     for name in ("added", "removed", "tests"):
         if isinstance(action.extra.get(name), int):
             deed[name] = action.extra[name]
@@ -109,10 +109,7 @@ def _change(output: str) -> str:
 
 
 def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, output: str) -> None:
-    command = deed.get("command")
-    if not command:
-        return
-    steps = read_steps(command)
+    steps = [Step(*step) for step in deed.get("steps", ())]
     if action.commit or (any(s.kind == "commit" for s in steps) and not failed):
         _commit(state, action, output)
     tests = outcomes.read_tests(output) if any(s.kind == "test" for s in steps) else None

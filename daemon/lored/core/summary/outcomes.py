@@ -74,7 +74,8 @@ _ERROR: Final = re.compile(
     re.MULTILINE,
 )
 _WRAPPER: Final = re.compile(
-    r"^\s*(?:npm (?:error|ERR!)|failed in sandbox|error Command failed|make(?:\[\d+\])?: \*\*\*|ELIFECYCLE"
+    r"^\s*(?:npm (?:error|ERR!)|failed in sandbox|error Command failed"
+    r"|make(?:\[\d+\])?: \*\*\*|ELIFECYCLE"
     r"|error: script"
     r"|error: Recipe|\[?ERROR\]? ?(?:command|task|script)|mise ERROR|exit status)",
     re.IGNORECASE,

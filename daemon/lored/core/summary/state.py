@@ -25,7 +25,7 @@ MESSAGE_CHARS: Final = 200
 FIRST_REDIRECTIONS: Final = 3
 LAST_REDIRECTIONS: Final = 7
 """Later requests kept: those that shaped the start and those that shaped the end."""
-OPEN_ACTIONS: Final = 64
+OPEN_ACTIONS: Final = 48
 """Calls that wait for their outcome; agents run a dozen at once."""
 DONE_ACTIONS: Final = 96
 """Fingerprints of calls already counted: formats repeat a call when its row changes."""
@@ -41,8 +41,8 @@ COMMITS: Final = 24
 DECISIONS: Final = 12
 NEXT_STEPS: Final = 8
 KEPT_FACTS: Final = 12
-STATE_BYTES: Final = 96_000
-"""Most bytes of a packed state; the sum of all bounds above."""
+STATE_BYTES: Final = 128_000
+"""Most bytes of a packed state, all bounds above reached at once; real sessions need 2-15 KB."""
 
 PAUSE_S: Final = 900
 """A longer gap between two events is a pause and does not count as time worked."""
