@@ -13,12 +13,11 @@ import orjson
 from lored.core.clock import to_wire
 from lored.core.stored_text import decode
 from lored.store.driver import Connection
+from lored.store.session_marks import ROLLED_BACK
+from lored.store.stale import DROPPED
 
 ROLES: Final = ("user", "assistant", "tool", "summary", "context")
 """`messages.role` is an index into this."""
-
-ROLLED_BACK: Final = 1
-"""Bit of `messages.flags`: an undone turn."""
 
 CANDIDATES: Final = 10
 """Sessions named in an answer about an ambiguous prefix."""
@@ -160,6 +159,7 @@ def message(row: Sequence[Any], text: str) -> dict[str, Any]:
         "text": text,
         "truncated_bytes": row[6] or None,
         "rolled_back": True if row[7] & ROLLED_BACK else None,
+        "dropped": True if row[7] & DROPPED else None,
     }
     return {key: value for key, value in values.items() if value is not None}
 

@@ -93,8 +93,8 @@ CREATE TABLE IF NOT EXISTS files (
   head_hash BLOB, tail_hash BLOB,
   parser_version INTEGER NOT NULL,
   state BLOB,                         -- parser state between lines, MessagePack
-  first_position INTEGER NOT NULL DEFAULT 0, -- in the session, of the file's first record
-  position INTEGER NOT NULL DEFAULT 0,       -- of its next record
+  anew INTEGER NOT NULL DEFAULT 0,    -- read again from the start, newer content wins; 1: its
+                                      -- session is put in order anew, 2: places stay
   records INTEGER NOT NULL DEFAULT 0,
   damage TEXT NOT NULL DEFAULT '{}',  -- reason -> count
   failures INTEGER NOT NULL DEFAULT 0, retry_at INTEGER, error TEXT,

@@ -1,0 +1,316 @@
+"""Records of one file -> rows that the daemon only has to write.
+
+Order of work for each record: secrets out, then the summary fold sees it, then its stored and
+index forms are made. So no secret reaches a summary, an index or a vector. Everything here is
+bounded: a batch by `full`, a fold state by its owner.
+
+Sessions other than the file's own may occur (a file can hold lines of several); what the
+daemon knows of each is asked for once, by ``known``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgpack
+import orjson
+
+from lored.core import summary
+from lored.core.batches import (
+    ActionRow,
+    Batch,
+    CompactionRow,
+    MessageRow,
+    Place,
+    RollbackRow,
+    Row,
+    SidecarSeen,
+    record_key,
+)
+from lored.core.clock import parse_instant, to_wire
+from lored.core.redact import redact
+from lored.core.session_fields import changes, merge, wire_fields
+from lored.core.stored_text import encode
+from lored.core.tokens import context_form, index_form
+from lored.core.transcripts.records import (
+    Action,
+    Compaction,
+    Damage,
+    Message,
+    Record,
+    Rollback,
+    SessionPatch,
+)
+from lored.embed.base import Embedder, quantize
+
+BATCH_ROWS: Final = 128
+"""Rows of one transaction: about 20 ms of writing, so that a hot file waits no longer."""
+
+BATCH_BYTES: Final = 256 << 10
+"""Text of one transaction, for the same reason."""
+
+ROLES: Final = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4}
+SPOKEN: Final = frozenset(("user", "assistant", "summary"))
+"""What was said, as against what a tool printed or a program injected: only this has vectors
+and is context for what follows."""
+
+TOOL_INDEXED_CHARS: Final = 2_000
+"""Of a tool's output, how much is indexed; see DESIGN, "Disk"."""
+
+PREVIOUS_CHARS: Final = 300
+"""Kept of a message as context of the next (`tokens.CONTEXT_CHARS`)."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What the daemon knows of a session: fold state, fields for rendering, the end of its
+    last spoken message; ``barred``: forgotten or excluded, nothing of it is wanted."""
+
+    fold: dict[str, Any]
+    fields: dict[str, Any]
+    previous: str = ""
+    barred: bool = False
+
+
+@dataclass(slots=True)
+class _Book:
+    known: Known
+    records: list[Record] = field(default_factory=list)
+    patch: dict[str, Any] = field(default_factory=dict)
+
+
+class Harvest:
+    """Collects the records of one file."""
+
+    def __init__(
+        self,
+        agent: str,
+        session: str,
+        known: Callable[[str], Known],
+        *,
+        excluded: Callable[[str], bool],
+        redacting: bool,
+        embedder: Embedder | None,
+        at: int | None,
+    ) -> None:
+        """``known`` tells what the daemon knows of a native session id, ``excluded`` whether
+        sessions in a working directory are unwanted. ``at``: instant of the record before,
+        which records without a time inherit."""
+        self._agent = agent
+        self._session = session
+        self._ask = known
+        self._excluded = excluded
+        self._redacting = redacting
+        self._embedder = embedder
+        self.at = at
+        self._books: dict[str, _Book] = {}
+        self._touched: dict[str, None] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: list[Row] = []
+        self._spoken: list[tuple[int, str]] = []
+        self._damage: dict[str, int] = {}
+        self._redactions: dict[str, int] = {}
+        self._records = 0
+        self._bytes = 0
+
+    def full(self) -> bool:
+        """Whether the batch should be cut after this record."""
+        return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
+
+    @property
+    def barred(self) -> bool:
+        """Whether nothing of the file's own session is wanted."""
+        book = self._books.get(self._session)
+        return book is not None and book.known.barred
+
+    def damage(self, reason: str, count: int = 1) -> None:
+        """Count damage that the reader itself met."""
+        self._damage[reason] = self._damage.get(reason, 0) + count
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Add the records of one line, document or database row group."""
+        self._records += 1
+        for record in records:
+            if isinstance(record, Damage):
+                self.damage(record.reason)
+                continue
+            name = record.session or self._session
+            book = self._books.get(name)
+            if book is None:
+                book = self._books[name] = _Book(self._ask(name))
+            if isinstance(record, SessionPatch) and record.cwd and self._excluded(record.cwd):
+                self._bar(name, book)
+            if book.known.barred:
+                continue
+            self._touched[name] = None
+            if isinstance(record, Message):
+                self._message(name, book, record)
+            elif isinstance(record, Action):
+                self._action(name, record)
+            elif isinstance(record, SessionPatch):
+                self._clean(record, "title", "prompt_title")
+                merge(book.patch, changes(record))
+            elif isinstance(record, Compaction):
+                self._compaction(name, record)
+            elif isinstance(record, Rollback):
+                key = record_key(self._agent, record.from_key) if record.from_key else None
+                self._rows.append(RollbackRow(name, record.turns, key))
+            book.records.append(record)
+
+    def _bar(self, name: str, book: _Book) -> None:
+        """Drop what was collected of a session that turns out to be excluded."""
+        book.known.barred = True
+        book.records, book.patch = [], {}
+        self._touched.pop(name, None)
+        kept = [(i, row) for i, row in enumerate(self._rows) if row.session != name]
+        moved = {old: new for new, (old, _) in enumerate(kept)}
+        self._rows = [row for _, row in kept]
+        self._spoken = [(moved[i], text) for i, text in self._spoken if i in moved]
+
+    def cut(self, place: Place, *, last: bool, sidecars: Sequence[SidecarSeen] = ()) -> Batch:
+        """The batch of all records since the last cut. Summaries are rendered when ``last``."""
+        folds: dict[str, tuple[bytes, str | None]] = {}
+        patches: dict[str, dict[str, Any]] = {}
+        for name in self._books if last else self._touched:
+            book = self._books[name]
+            if book.known.barred:
+                continue
+            if book.records:
+                summary.fold(book.known.fold, book.records)
+                book.records = []
+            if book.patch:
+                patches[name] = book.patch
+                merge(book.known.fields, book.patch)
+                book.patch = {}
+            text = orjson.dumps(self._render(book)).decode() if last else None
+            folds[name] = (msgpack.packb(book.known.fold), text)
+        rows = self._rows
+        for (index, _), vector in zip(self._spoken, self._vectors(), strict=True):
+            row = rows[index]
+            assert isinstance(row, MessageRow)
+            rows[index] = row._replace(vector=vector)
+        batch = Batch(
+            self._session,
+            place,
+            rows,
+            patches,
+            folds,
+            self._damage,
+            self._redactions,
+            list(sidecars),
+            self._records,
+            last,
+            self._embedder.model.name if self._embedder is not None else "",
+        )
+        self._touched.clear()
+        self._clear()
+        return batch
+
+    def _render(self, book: _Book) -> dict[str, Any]:
+        return summary.render(book.known.fold, wire_fields(book.known.fields))
+
+    def _vectors(self) -> list[bytes | None]:
+        if self._embedder is None or not self._spoken:
+            return [None] * len(self._spoken)
+        return list(quantize(self._embedder.embed([text for _, text in self._spoken])))
+
+    def _secretless(self, text: str) -> str:
+        if not self._redacting or not text:
+            return text
+        text, counts = redact(text)
+        for rule, count in counts.items():
+            self._redactions[rule] = self._redactions.get(rule, 0) + count
+        return text
+
+    def _clean(self, record: Any, *names: str) -> None:
+        for name in names:
+            value = getattr(record, name)
+            if isinstance(value, str):
+                setattr(record, name, self._secretless(value))
+            elif isinstance(value, list):
+                setattr(record, name, [self._secretless(item) for item in value])
+
+    def _instant(self, text: str | None) -> int | None:
+        found = parse_instant(text)
+        if found is not None:
+            self.at = found
+        return self.at
+
+    def _message(self, name: str, book: _Book, record: Message) -> None:
+        record.text = text = self._secretless(record.text)
+        at = self._instant(record.at)
+        if record.at is None and at is not None:
+            record.at = to_wire(at)
+        spoken = record.role in SPOKEN
+        words = context = ""
+        if spoken:
+            words = index_form(text)
+            context = context_form(at, book.known.previous, text)
+            book.known.previous = text[-PREVIOUS_CHARS:]
+            if text:
+                self._spoken.append((len(self._rows), text))
+        elif record.role == "tool":
+            words = index_form(head_and_tail(text, TOOL_INDEXED_CHARS))
+        self._bytes += len(text) + len(words)
+        self._rows.append(
+            MessageRow(
+                name,
+                record_key(self._agent, record.key),
+                record.key,
+                ROLES[record.role],
+                at,
+                encode(text),
+                record.truncated_bytes,
+                1 if record.rolled_back else 0,
+                record.replaces,
+                words,
+                context,
+                None,
+            )
+        )
+
+    def _action(self, name: str, record: Action) -> None:
+        self._clean(record, "target", "command", "output_excerpt")
+        excerpt = record.output_excerpt
+        self._bytes += len(excerpt or "") + len(record.command or "")
+        self._rows.append(
+            ActionRow(
+                name,
+                record_key(self._agent, f"action\0{record.key}"),
+                record_key(self._agent, record.message_key) if record.message_key else None,
+                record.kind,
+                record.tool,
+                record.target,
+                record.command,
+                record.status,
+                record.exit_code,
+                parse_instant(record.started_at),
+                parse_instant(record.ended_at),
+                encode(excerpt) if excerpt else None,
+                record.commit,
+            )
+        )
+
+    def _compaction(self, name: str, record: Compaction) -> None:
+        self._clean(record, "summary", "kept_facts", "next_steps")
+        self._bytes += len(record.summary)
+        self._rows.append(
+            CompactionRow(
+                name,
+                record_key(self._agent, f"compaction\0{record.key}"),
+                self._instant(record.at),
+                record.summary,
+                orjson.dumps(record.kept_facts).decode(),
+                orjson.dumps(record.next_steps).decode(),
+            )
+        )
+
+
+def head_and_tail(text: str, limit: int) -> str:
+    """``text``, or its first and last ``limit`` / 2 characters."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n{text[-half:]}"
