@@ -32,7 +32,18 @@ class Settings:
     fact_collision_max_results: int = _setting(
         20, "Most collisions listed in one answer (all are counted)", low=1, high=500
     )
+    fact_expiry_days: dict[str, Any] = _setting(
+        {}, "Per kind: days after which a fact stops holding, e.g. { assumption = 30 }"
+    )
+    fact_access_flush_seconds: float = _setting(
+        5.0, "How long access counts wait in memory before they are written", low=0.1, high=600
+    )
     mirror_enabled: bool = _setting(True, "Keep facts.jsonl of Recursive in step with the store")
+    mirror_workspaces: str = _setting(
+        "always",
+        "Which workspaces get a facts.jsonl: always, existing (only beside a .recursive folder) "
+        "or never",
+    )
     mirror_debounce_seconds: float = _setting(
         1.0, "Quiet time before facts.jsonl is written", low=0.0, high=60.0
     )

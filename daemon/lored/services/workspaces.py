@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from lore.errors import Conflict, Invalid, NotFound, Unavailable
@@ -52,6 +53,9 @@ class Workspaces:
         self._aliases: dict[str, str] = {}
         self._splits: set[str] = set()
         self._cache: OrderedDict[str, tuple[float, Workspace | None]] = OrderedDict()
+        self._arrived: set[str] = set()
+        self.on_arrival: Callable[[Workspace], Awaitable[None]] | None = None
+        """Awaited once per workspace before the first call in it goes on (the mirror)."""
 
     async def load(self) -> None:
         """Read what the global store knows; call once it is open."""
@@ -70,6 +74,14 @@ class Workspaces:
         Raises `Invalid` for a relative or missing path, `NotFound` for an unknown id,
         `Unavailable` when the file system does not answer within `LOOK_SECONDS`.
         """
+        workspace = await self._resolve(path_or_id)
+        if workspace is not None and workspace.id not in self._arrived:
+            self._arrived.add(workspace.id)
+            if self.on_arrival is not None:
+                await self.on_arrival(workspace)
+        return workspace
+
+    async def _resolve(self, path_or_id: str | None) -> Workspace | None:
         if not path_or_id:
             return None
         if not path_or_id.startswith("/"):
@@ -100,7 +112,7 @@ class Workspaces:
         if not cwd:
             return None
         try:
-            workspace = await self.resolve(cwd) if cwd.startswith("/") else None
+            workspace = await self._resolve(cwd) if cwd.startswith("/") else None
         except (Invalid, Unavailable):
             workspace = None
         else:
