@@ -5,6 +5,7 @@ from __future__ import annotations
 from lore.cli.arguments import Arg, Verb
 from lore.cli.invocation import Invocation
 from lore.cli.render import Screen, clean, one_line
+from lore.hooks import events
 
 
 def context(inv: Invocation) -> int:
@@ -30,6 +31,13 @@ def context(inv: Invocation) -> int:
     return inv.show(answer, text)
 
 
+def hook(inv: Invocation) -> int:
+    """Only reached with flags; `lore hook AGENT EVENT` takes its own short road."""
+    from lore.hooks.entry import run
+
+    return run([inv.options.agent, inv.options.event]) or 0
+
+
 VERBS = (
     Verb(
         "context",
@@ -42,5 +50,14 @@ VERBS = (
             Arg("--receipt", kind="flag", help="say on stderr what was chosen and why"),
         ),
         examples=("lore context", "lore context --budget 2048 --query 'cache permissions'"),
+    ),
+    Verb(
+        "hook",
+        hook,
+        (
+            Arg("AGENT", help="whose hook this is", complete="agent"),
+            Arg("EVENT", help=f"{', '.join(events.names())}, or the agent's own name for it"),
+        ),
+        examples=("lore hook claude-code session-start < event.json",),
     ),
 )

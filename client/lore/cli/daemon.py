@@ -18,7 +18,7 @@ from lore.errors import Unavailable
 GONE_SECONDS = 8.0
 """Longest wait for the daemon's end: it promises to exit within 5 s, whatever hangs."""
 
-SHOWN = ("stores", "facts", "sessions", "index", "embedding", "queues", "memory", "spool")
+SHOWN = ("facts", "sessions", "index", "embedding", "queues", "memory", "spool")
 """Parts of `status` shown in text, in this order; `--json` has everything."""
 
 FOLLOW_SECONDS = 0.25
@@ -100,6 +100,8 @@ def show_status(screen: Screen, answer: Answer) -> None:
         head.append(f"started {ago(answer['started_at'])}")
     screen.say(screen.paint("  ".join(head), "bold"))
     rows = [("socket", str(answer.get("socket", "")))]
+    stores = [f"{s.get('name')} {size(s.get('bytes', 0))}" for s in answer.get("stores", ())]
+    rows += [("stores", ", ".join(stores))] if stores else []
     rows += [(name, _figures(name, answer[name])) for name in SHOWN if answer.get(name)]
     for label, value in rows:
         screen.say(f"  {screen.paint(f'{label:10}', 'dim')}{clean(value)}")

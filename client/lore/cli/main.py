@@ -16,6 +16,12 @@ def main(argv: "list[str] | None" = None) -> int:
         code = run_quickly(words[1:])
         if code is not None:
             return code
+    if words and words[0] == "hook":
+        from lore.hooks.entry import run as run_hook
+
+        code = run_hook(words[1:])
+        if code is not None:
+            return code
     from lore.cli.dispatch import run
 
     return run(words)

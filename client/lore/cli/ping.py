@@ -7,11 +7,9 @@ daemon, since a started one would prove nothing.
 import sys
 import time
 
-from lore import launch, paths
-from lore.errors import Internal, LoreError, Unavailable
-from lore.wire import fault
-from lore.wire.codec import Codec, encode_request
-from lore.wire.messages import FramingError, Response
+from lore import paths
+from lore.cli import quick
+from lore.errors import LoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,31 +42,10 @@ def ask(seconds: float) -> "dict[str, Any]":
     """
     where = paths.resolve()
     started = time.monotonic()
-    deadline = started + seconds
-    stream = launch.find(where, deadline)
-    if stream is None:
-        raise Unavailable(f"no memory daemon listens at {where.socket}; run: lore up")
-    try:
-        stream.send(encode_request(1, "ping", {}), deadline)
-        codec = Codec("client")
-        while True:
-            data = stream.receive(deadline)
-            if not data:
-                raise Unavailable("the daemon hung up; see: lore status")
-            for message in codec.feed(data):
-                if isinstance(message, Response) and message.id == 1:
-                    if message.error is not None:
-                        raise fault.from_wire(message.error)
-                    answer = dict(message.result) if isinstance(message.result, dict) else {}
-                    answer["ms"] = round((time.monotonic() - started) * 1000, 2)
-                    answer["socket"] = where.socket
-                    return answer
-    except FramingError as error:
-        raise Internal(f"the daemon broke the protocol: {error.reason}") from None
-    except OSError:
-        raise Unavailable(f"the daemon does not answer within {seconds:g} s") from None
-    finally:
-        stream.close()
+    answer = quick.ask(where, [("ping", {})], started + seconds)
+    answer["ms"] = round((time.monotonic() - started) * 1000, 2)
+    answer["socket"] = where.socket
+    return answer
 
 
 def _sentence(answer: "dict[str, Any]") -> str:

@@ -54,6 +54,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         "agents",
         (
             ("context", "agents", "the text that an agent gets at the start of a session"),
+            ("hook", "agents", "what an agent's hooks run; never fails, never takes long"),
             ("install", "install", "connect the agents on this machine to the memory"),
             ("uninstall", "install", "undo exactly what `install` wrote"),
         ),

@@ -1,0 +1,1 @@
+"""What agents' hooks run: context at the start of a session, a nudge when one rests."""
