@@ -30,6 +30,9 @@ _FIXED_SIZES = {
 
 _CONTAINER, _LENGTH, _NEVER = 0, -1, -2
 
+_ARRAYS = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
+"""First bytes of an array: every message is one."""
+
 
 def _classify(first: int) -> int:
     """The size of a value with this first byte, or how its size is found."""
@@ -103,7 +106,7 @@ class Framer:
         while at < end and not self._done:
             first = buffer[at]
             size = _SIZES[first]
-            if at == start and size != _CONTAINER:
+            if at == start and first not in _ARRAYS:
                 raise FramingError("not a message: expected an array [type, ...]")
             if size > 0:
                 at += size
