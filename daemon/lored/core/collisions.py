@@ -8,10 +8,10 @@ language of `apply`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from lored.core import clusters, ids
+from lored.core import clusters
 from lored.core.facts import State
 from lored.core.validity import Window
 
@@ -87,7 +87,3 @@ def commands(old: str, new: str) -> list[str]:
         f"conflict fact_a={old} fact_b={new} severity=medium",
     ]
 
-
-def spell(number: int, scope: ids.Scope, taken: Callable[[int], bool]) -> str:
-    """The id of a fact for a command: qualified when the other scope has that number too."""
-    return ids.fact(number, scope if taken(number) else None)

@@ -20,8 +20,8 @@ from lored.store.facts_entities import members_of, split_members, written_names
 LISTED: Final = 64
 """Facts read per way of finding them before they are put in order."""
 
-RELATED_READ: Final = 64
-"""Newest facts read per bare name when related facts are looked for."""
+RELATED_READ: Final = 32
+"""Newest facts, and clusters, read per entity when related facts are looked for."""
 
 _OVERLAPS: Final = (
     "(f.valid_to IS NULL OR f.valid_to > :start) AND (:end IS NULL OR f.valid_from < :end)"
@@ -261,9 +261,10 @@ def _members(conn: Connection, sets: Iterable[int]) -> dict[int, frozenset[int]]
 # -- related -------------------------------------------------------------------------------
 
 
-def sharing_names(conn: Connection, bare_names: Sequence[str], fact: Fact, limit: int) -> list[int]:
-    """Ids of active facts of other clusters than that of ``fact`` that name an entity with one
-    of the bare names, whatever its type; newest first, among the newest of each name."""
+def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> list[int]:
+    """Ids of active facts that name an entity with one of the bare names, whatever its type:
+    of each entity the newest facts, and the newest fact of each cluster about it; newest
+    first."""
     if not bare_names:
         return []
     entities = conn.execute(
@@ -274,10 +275,10 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], fact: Fact, limit
         found.update(
             row[0]
             for row in conn.execute(
-                "SELECT f.id FROM (SELECT fact FROM fact_entities WHERE entity = ? AND member = 1"
+                "SELECT f.id FROM (SELECT fact FROM fact_entities WHERE entity = ?"
                 " ORDER BY fact DESC LIMIT ?) x JOIN facts f ON f.id = x.fact"
-                " WHERE f.state = 0 AND f.cluster <> ?",
-                (entity, RELATED_READ, fact.cluster),
+                " WHERE f.state = 0",
+                (entity, RELATED_READ),
             )
         )
         found.update(
@@ -285,10 +286,9 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], fact: Fact, limit
             for row in conn.execute(
                 "SELECT (SELECT max(f.id) FROM facts f WHERE f.cluster = c.cluster"
                 " AND f.state = 0) FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
-                " AND cluster <> ? ORDER BY size, cluster DESC LIMIT ?) c",
-                (entity, fact.cluster, RELATED_READ),
+                " ORDER BY size, cluster DESC LIMIT ?) c",
+                (entity, RELATED_READ),
             )
             if row[0] is not None
         )
-    found.discard(fact.id)
     return sorted(found, reverse=True)[:limit]
