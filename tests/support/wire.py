@@ -32,7 +32,7 @@ class RawClient:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self._unpacker = msgpack.Unpacker(raw=False, max_buffer_size=64 << 20)
         self._answers: dict[int, tuple[Any, Any]] = {}
-        self._last = 0
+        self.last_id = 0
         self.order: list[int] = []
         """Ids of the responses in the order they came."""
 
@@ -43,9 +43,9 @@ class RawClient:
 
     def send(self, method: str, **params: Any) -> int:
         """Send a request; its id."""
-        self._last += 1
-        self.sock.sendall(msgpack.packb([0, self._last, method, [params]]))
-        return self._last
+        self.last_id += 1
+        self.sock.sendall(msgpack.packb([0, self.last_id, method, [params]]))
+        return self.last_id
 
     def notify(self, method: str, **params: Any) -> None:
         """Send a notification."""

@@ -14,11 +14,13 @@ Writing. More than 8 MiB unread output aborts the connection: the memory is ours
 answer may have that size when nothing else waits.)
 
 Closing. A connection that says nothing within 5 s, breaks the framing, or belongs to another
-user is closed. When the client ends its side, what it asked is still answered. On any close
-its handlers are cancelled and its subscriptions end.
+user is closed. When the client ends its side, what it asked is still answered. When it has
+gone, the handlers of its requests are cancelled (not of its notifications: whoever sends one
+does not wait for it) and its subscriptions end.
 """
 
 import asyncio
+import select
 import socket
 import struct
 import sys
@@ -132,7 +134,7 @@ class Connection(asyncio.Protocol):
         self._decoded.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for pending in (*self.pending.values(), *self._unnamed):
+        for pending in tuple(self.pending.values()):
             self.dispatcher.stop(pending, Timeout("the client has gone"))
         self.server.dismiss(self)
 
@@ -150,9 +152,16 @@ class Connection(asyncio.Protocol):
             self._timer = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self.abort)
 
     def eof_received(self) -> bool:
-        """The client has ended its side: answer what is open, then close."""
+        """The client has ended its side: answer what is open, then close.
+
+        A client that has gone altogether looks the same to a reader, but not to poll(2).
+        """
         self._ended = True
-        return not self.is_idle
+        if self._transport is None or self.is_idle:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), 0)
+        return not any(event & select.POLLHUP for _, event in poll.poll(0))
 
     @property
     def is_idle(self) -> bool:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import faulthandler
 import importlib
-import importlib.util
 import os
 import signal
 import sys
@@ -170,10 +169,11 @@ class Daemon:
             module, _, attribute = where.partition(":")
             if name == "health":
                 app.services[name] = self._health
-            elif importlib.util.find_spec(module) is None:
-                log.warning("service_missing", service=name)
-            else:
+                continue
+            try:
                 app.services[name] = getattr(importlib.import_module(module), attribute)(app)
+            except ImportError as error:
+                log.warning("service_missing", service=name, exc_info=error)
         for name, service in app.services.items():
             self._started.append((name, service))
             try:

@@ -1,7 +1,6 @@
 """Every method of the wire and the function that answers it, one module a namespace."""
 
 import importlib
-import importlib.util
 
 from lored.rpc.dispatch import Handler
 
@@ -22,9 +21,11 @@ _NAMESPACES = (
 def _merge() -> dict[str, Handler]:
     merged: dict[str, Handler] = {}
     for name in _NAMESPACES:
-        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+        try:
+            found = importlib.import_module(f"{__name__}.{name}").HANDLERS
+        except ImportError:
             continue
-        for method, handler in importlib.import_module(f"{__name__}.{name}").HANDLERS.items():
+        for method, handler in found.items():
             if method in merged:
                 raise RuntimeError(f"two handlers for {method}")
             merged[method] = handler
