@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from lore.cli.arguments import Arg, Verb
 from lore.cli.invocation import Invocation
 from lore.cli.render import Screen, clean, one_line
@@ -38,6 +40,15 @@ def hook(inv: Invocation) -> int:
     return run([inv.options.agent, inv.options.event]) or 0
 
 
+def mcp(inv: Invocation) -> int:
+    """Serve until the agent closes our input."""
+    from lore.mcp.entry import project_folder, run
+
+    workspace = inv.workspace if inv.options.workspace else project_folder()
+    aliases = inv.options.aliases or os.environ.get("LORE_MCP_ALIASES", "") not in ("", "0")
+    return run(aliases=aliases, workspace=workspace)
+
+
 VERBS = (
     Verb(
         "context",
@@ -59,5 +70,11 @@ VERBS = (
             Arg("EVENT", help=f"{', '.join(events.names())}, or the agent's own name for it"),
         ),
         examples=("lore hook claude-code session-start < event.json",),
+    ),
+    Verb(
+        "mcp",
+        mcp,
+        (Arg("--aliases", kind="flag", help="also the tools of Recursive and Remind by name"),),
+        examples=("claude mcp add --scope user lore -- lore mcp",),
     ),
 )

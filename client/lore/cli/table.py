@@ -55,6 +55,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("context", "agents", "the text that an agent gets at the start of a session"),
             ("hook", "agents", "what an agent's hooks run; never fails, never takes long"),
+            ("mcp", "agents", "serve the memory to an agent over MCP on stdio"),
             ("install", "install", "connect the agents on this machine to the memory"),
             ("uninstall", "install", "undo exactly what `install` wrote"),
         ),
