@@ -15,9 +15,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from lored.core.redact.pem import find_private_keys
 from lored.core.redact.shapes import (
     NAMES,
-    PRIVATE_KEY,
     RUN_CHARACTERS,
     RUN_LENGTH,
     SHAPES,
@@ -77,28 +77,25 @@ def find(text: str) -> list[Finding]:
     data = text.encode("latin-1", "replace")
     spans: list[tuple[int, int, str]] = []
     runs = data.translate(_TO_RUN)
-    start = runs.find(_NEEDLE)
-    if start >= 0:
-        _shapes(text, data, runs, start, spans)
+    if _NEEDLE in runs:
+        _shapes(text, data, runs, spans)
     lower = data.translate(_TO_LOWER)
     if b"=" in data or b":" in data or b" --" in data:
         for stem in _STEMS:
-            at = lower.find(stem)
-            if at >= 0:
-                _assignments(text, lower, stem, at, spans)
+            if stem in lower:
+                _assignments(text, lower, stem, spans)
     if b"://" in data:
         _addresses(text, spans)
     if b"authorization" in lower:
         _groups(_AUTHORIZATION, text, "auth-header", spans)
     if b"PRIVATE KEY" in data:
-        spans.extend((m.start(), m.end(), "private-key") for m in PRIVATE_KEY.finditer(text))
+        find_private_keys(text, spans)
     return _settle(text, spans) if spans else []
 
 
-def _shapes(
-    text: str, data: bytes, runs: bytes, start: int, spans: list[tuple[int, int, str]]
-) -> None:
+def _shapes(text: str, data: bytes, runs: bytes, spans: list[tuple[int, int, str]]) -> None:
     size = len(text)
+    start = runs.find(_NEEDLE)
     while start >= 0:
         if data[start : start + 2] in STARTS:
             _token(text, start, spans)
@@ -143,10 +140,9 @@ def _glued(text: str, start: int, spans: list[tuple[int, int, str]]) -> None:
             spans.append((*match.span(), "telegram-token"))
 
 
-def _assignments(
-    text: str, lower: bytes, stem: bytes, at: int, spans: list[tuple[int, int, str]]
-) -> None:
+def _assignments(text: str, lower: bytes, stem: bytes, spans: list[tuple[int, int, str]]) -> None:
     match_at = ASSIGNMENT.match
+    at = lower.find(stem)
     while at >= 0:
         match = match_at(text, at)
         if match:

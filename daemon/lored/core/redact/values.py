@@ -63,6 +63,11 @@ _HEX: Final = re.compile(r"^[0-9a-fA-F]+$")
 _RANDOM_CHARACTERS: Final = re.compile(r"^[A-Za-z0-9_\-+/=.~:!@#$%^&*?]+$")
 _WORD_PIECES: Final = re.compile(r"[_\-./:=+]")
 
+_BASE64: Final = re.compile(r"^(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+/]{32,}={0,2}$")
+RAW_ENTROPY: Final = 4.2
+"""Bits a character of 32 or more base64 characters that only randomness reaches: measured on
+file paths of as many characters the highest is 4.0."""
+
 HEX_ENTROPY: Final = 2.8
 """Bits a character from which a hexadecimal value counts as random; detect-secrets' default
 limit is 3.0, ours is lower because the name is already suspicious."""
@@ -105,7 +110,11 @@ def is_secret(rule: str, value: str, *, quoted: bool, env_style: bool) -> bool:
     ``quoted``: it stood in quotes; ``env_style``: `UPPER_NAME=value` without spaces, as in
     environment files.
     """
-    if is_placeholder(value) or (not quoted and _EXPRESSION.match(value)):
+    if is_placeholder(value):
+        return False
+    if rule == "secret" and _BASE64.match(value) and entropy(value) >= RAW_ENTROPY:
+        return True  # also with slashes, which would pass for a path
+    if not quoted and _EXPRESSION.match(value):
         return env_style and _is_long_word(value)
     if any(c.isspace() for c in value):
         return False
@@ -135,4 +144,4 @@ def _is_path(value: str) -> bool:
 
 def _is_long_word(value: str) -> bool:
     """`DB_PASSWORD=correcthorsebattery`: one long lower-case word of an environment file."""
-    return len(value) >= 12 and value.isalpha() and value.islower() and not is_placeholder(value)
+    return len(value) >= 12 and value.isalpha() and value.islower()
