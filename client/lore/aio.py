@@ -150,6 +150,7 @@ class _Connection(asyncio.Protocol):
         self.server = link.server
         self.is_lost = False
         self.queues: dict[str, EventQueue] = {}
+        self._early: dict[str, EventQueue] = {}
         self._link = link
         self._waiting: dict[int, tuple[str, asyncio.Future[object]]] = {}
         # More would not be read by the daemon, and this bounds what a slow one costs here.
@@ -247,10 +248,18 @@ class _Connection(asyncio.Protocol):
             if isinstance(message, Response):
                 self._settle(message)
             elif isinstance(message, Notification):
-                queue = self.queues.get(str(message.params.get("subscription")))
-                if queue is not None:
-                    queue.take_in(message)
-                    self._arrived.set()
+                self._queue_of(str(message.params.get("subscription"))).take_in(message)
+                self._arrived.set()
+
+    def _queue_of(self, subscription: str) -> EventQueue:
+        """The queue of a subscription, or of one whose answer may still be on its way, as
+        events can overtake it; events of ended subscriptions go nowhere."""
+        if subscription in self.queues:
+            return self.queues[subscription]
+        if not any(method == "subscribe" for method, _ in self._waiting.values()):
+            self._early.clear()
+            return EventQueue()
+        return self._early.setdefault(subscription, EventQueue())
 
     def _settle(self, message: Response) -> None:
         method, answer = self._waiting.get(message.id, ("", None))
@@ -261,7 +270,8 @@ class _Connection(asyncio.Protocol):
             return
         if method == "subscribe" and isinstance(message.result, dict):
             # Now, not when the caller wakes: its first events may be in the same bytes.
-            self.queues[str(message.result.get("subscription"))] = EventQueue()
+            subscription = str(message.result.get("subscription"))
+            self.queues[subscription] = self._early.pop(subscription, EventQueue())
         answer.set_result(message.result)
 
     def _fail(self, reason: Exception) -> None:

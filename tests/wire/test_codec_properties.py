@@ -117,10 +117,10 @@ ANYTHING = st.recursive(
     | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=40))
     | st.builds(msgpack.Timestamp, st.integers(0, 1 << 34), st.integers(0, 999_999_999)),
     lambda inner: (
-        st.lists(inner, max_size=18)
-        | st.dictionaries(TEXT | st.integers(0, 99) | st.binary(max_size=4), inner, max_size=18)
+        st.lists(inner, max_size=17)
+        | st.dictionaries(TEXT | st.integers(0, 99) | st.binary(max_size=4), inner, max_size=17)
     ),
-    max_leaves=40,
+    max_leaves=20,
 )
 
 
@@ -131,7 +131,7 @@ def pack(value: Any, single: bool) -> bytes:
         return msgpack.packb(value)
 
 
-@given(st.lists(st.lists(ANYTHING, max_size=20), min_size=1, max_size=4), st.booleans())
+@given(st.lists(st.lists(ANYTHING, max_size=3), min_size=1, max_size=3), st.booleans())
 def test_the_framer_ends_messages_where_msgpack_does(values: list[Any], single: bool) -> None:
     packed = [pack(value, single) for value in values]
     framer, whole = Framer(1 << 20, 10_000, 100_000, 100), []
