@@ -22,7 +22,7 @@ from lored.core.summary.state import (
     cut,
     fingerprint,
     push,
-    see_at,
+    work_at,
 )
 from lored.core.transcripts.records import Action
 
@@ -31,8 +31,8 @@ State = dict[str, Any]
 
 def take_action(state: State, action: Action) -> None:
     """Take one tool call, or its outcome, into ``state`` (mutated)."""
-    see_at(state, action.started_at)
-    see_at(state, action.ended_at)
+    work_at(state, action.started_at)
+    work_at(state, action.ended_at)
     mark = fingerprint(action.key)
     if action.status == "running":
         if mark not in state["done"]:

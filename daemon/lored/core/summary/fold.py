@@ -6,7 +6,7 @@ same state. Cost is that of the record at hand, whatever the session's length.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from lored.core.summary import statements
 from lored.core.summary.deeds import take_action
@@ -27,6 +27,7 @@ from lored.core.summary.state import (
     flat,
     push,
     see_at,
+    work_at,
 )
 from lored.core.transcripts.records import (
     Action,
@@ -38,6 +39,7 @@ from lored.core.transcripts.records import (
 )
 
 State = dict[str, Any]
+_KNOWN: Final = ("title", "prompt_title", "model", "cwd", "branch", "cost_usd", "is_subagent")
 
 
 def fold(state: State, records: Iterable[Record]) -> None:
@@ -63,10 +65,10 @@ def _message(state: State, message: Message) -> None:
     if message.rolled_back:
         return
     if message.role == "user":
-        see_at(state, message.at)
+        work_at(state, message.at)
         _user(state, message)
     elif message.role == "assistant":
-        see_at(state, message.at)
+        work_at(state, message.at)
         text = message.text.strip()
         if text:
             state["counts"]["messages"] += 1
@@ -187,17 +189,18 @@ def _rollback(state: State, record: Rollback) -> None:
 
 def _patch(state: State, patch: SessionPatch) -> None:
     known = state["session"]
-    for name in ("title", "prompt_title", "model", "cwd", "branch", "cost_usd", "is_subagent"):
+    see_at(state, patch.started_at)
+    see_at(state, patch.ended_at)
+    for name in _KNOWN:
         value = getattr(patch, name)
         if value is not None:
             known[name] = value[:TARGET_CHARS] if isinstance(value, str) else value
     if patch.tokens:
         known["tokens"] = dict(patch.tokens)
-    goal = patch.extra.get("goal")
-    if isinstance(goal, str) and goal.strip():
-        known["goal"] = cut(goal.strip(), GOAL_CHARS)
-    see_at(state, patch.started_at)
-    see_at(state, patch.ended_at)
+    if patch.extra:
+        goal = patch.extra.get("goal")
+        if isinstance(goal, str) and goal.strip():
+            known["goal"] = cut(goal.strip(), GOAL_CHARS)
     if patch.status is not None:
         known["status"] = patch.status
         known["status_at"] = patch.ended_at or state["last_at"]

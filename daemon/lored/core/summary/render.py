@@ -71,7 +71,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         "model": known.get("model"),
         "cost_usd": known.get("cost_usd"),
         "duration_s": _duration(state),
-        "active_s": state["active_us"] // clock.SECOND,
+        "active_s": state["active_s"],
         "counts": dict(state["counts"]),
     }
     summary["key_actions"] = _key_actions(state, summary)

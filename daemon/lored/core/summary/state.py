@@ -61,8 +61,8 @@ def begin() -> dict[str, Any]:
         "kinds": {},
         "first_at": None,
         "last_at": None,
-        "event_at": None,
-        "active_us": 0,
+        "event": None,
+        "active_s": 0,
         "tail": None,
         "session": {},
         "goal": None,
@@ -119,12 +119,35 @@ def see_at(state: dict[str, Any], at: str | None) -> None:
     if at is None:
         return
     at = at[:32]
-    now, before = parse_instant(at), state["event_at"]
-    if now is not None:
-        if before is not None and 0 < now - before <= PAUSE_S * SECOND:
-            state["active_us"] += now - before
-        state["event_at"] = now
-    if state["first_at"] is None or at < state["first_at"]:
-        state["first_at"] = at
     if state["last_at"] is None or at > state["last_at"]:
         state["last_at"] = at
+    if state["first_at"] is None or at < state["first_at"]:
+        state["first_at"] = at
+
+
+def work_at(state: dict[str, Any], at: str | None) -> None:
+    """Something was said or done at ``at``: the span and the time worked grow."""
+    if at is None or at == state["event"]:
+        return
+    see_at(state, at)
+    at = at[:32]
+    before = state["event"]
+    state["event"] = at
+    if before is not None:
+        gap = _seconds_between(before, at)
+        if 0 < gap <= PAUSE_S:
+            state["active_s"] += gap
+
+
+def _seconds_between(before: str, at: str) -> int:
+    if before[:10] == at[:10]:  # the same day: no need for a calendar
+        try:
+            return _second_of_day(at) - _second_of_day(before)
+        except ValueError:
+            return 0
+    first, last = parse_instant(before), parse_instant(at)
+    return 0 if first is None or last is None else (last - first) // SECOND
+
+
+def _second_of_day(at: str) -> int:
+    return int(at[11:13]) * 3600 + int(at[14:16]) * 60 + int(at[17:19])
