@@ -1,9 +1,9 @@
 """The formats that can be read: one module each, pure, loaded when first used.
 
 `PARSERS` maps a parser's name to the parser. Most agents have one parser of the agent's name;
-an agent that changed its format has several, whose records all carry the same agent. Which one
-reads a file is told by `parser_name(agent, relative path)`; whether a file matters at all by
-`classify`. A parser is a `LineParser` (has `parse`), a `DocumentParser` (`parse_document`) or a
+an agent that changed its format has several, which all have the same `agent`. Which one reads
+a file is told by `parser_for(agent, path)`; whether a file matters at all by `classify`. A
+parser is a `LineParser` (has `parse`), a `DocumentParser` (`parse_document`) or a
 `DatabaseParser` (`parse_database`), see `records`.
 
 A user adds a format in one of two ways:
@@ -16,7 +16,7 @@ A user adds a format in one of two ways:
       my-agent = "my_package.my_module:PARSER"
 
   `PARSER` follows one of the three protocols and has besides `places: tuple[Place, ...]`
-  (`lored.core.transcripts.places`). `register_entry_points()` adds them; a name that exists is
+  (`lored.core.transcripts.place`). `register_entry_points()` adds them; a name that exists is
   never replaced, and one that cannot be loaded is reported, not raised.
 """
 
@@ -25,9 +25,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from lored.core.transcripts.place import Place
 from lored.core.transcripts.places import (
     Kind,
-    Place,
     Root,
     add_place,
     classify,
@@ -44,6 +44,7 @@ __all__ = [
     "Root",
     "classify",
     "default_roots",
+    "parser_for",
     "parser_name",
     "register",
     "register_entry_points",
@@ -57,7 +58,33 @@ _MODULES: Final[dict[str, str]] = {
     "recursive": "recursive",
     "claude-code": "claude_code",
     "codex": "codex",
+    "gemini-cli": "gemini_cli:LOG",
+    "gemini-cli-document": "gemini_cli:DOCUMENT",
+    "antigravity": "antigravity",
+    "opencode": "opencode:DATABASE",
+    "opencode-tree": "opencode_tree:TREE",
+    "copilot-cli": "copilot_cli",
+    "pi": "pi",
+    "qwen-code": "qwen_code",
+    "qwen-code-document": "gemini_cli:QWEN_DOCUMENT",
+    "goose": "goose:DATABASE",
+    "goose-log": "goose:LOG",
+    "cline": "cline:CLINE",
+    "cline-sessions": "cline:SESSIONS",
+    "roo-code": "cline:ROO",
+    "kilo-code": "cline:KILO",
+    "aider": "aider",
+    "cursor": "cursor",
+    "amp": "amp",
+    "droid": "droid",
+    "kiro": "kiro:DATABASE",
+    "kiro-document": "kiro:DOCUMENT",
 }
+
+
+def parser_for(agent: str, path: str) -> Parser | None:
+    """What reads a file of ``agent``: the parser for its path, else the agent's own."""
+    return PARSERS.get(parser_name(agent, path) or agent)
 
 
 class Registry(Mapping[str, Parser]):
