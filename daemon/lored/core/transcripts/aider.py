@@ -82,7 +82,8 @@ def _line(state: dict[str, Any], line: bytes, text: str, out: list[Record]) -> N
 
 def _name(path: str, stamp: str) -> str:
     folder = path.replace("\\", "/").rpartition("/")[0]
-    return f"{blake2b(folder.encode('utf-8', 'replace'), digest_size=6).hexdigest()}:{stamp.replace(' ', 'T')}"
+    place = blake2b(folder.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return f"{place}:{stamp.replace(' ', 'T')}"
 
 
 def _begin_run(state: dict[str, Any], stamp: str) -> None:
