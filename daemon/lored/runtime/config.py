@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lore.errors import Invalid
+from lored.runtime.logs import LEVELS
 from lored.services import settings
 from lored.services.settings import Settings
 
@@ -38,5 +39,13 @@ def read(path: str) -> dict[str, Any]:
 
 def load(path: str, env: Mapping[str, str] | None = None) -> Settings:
     """The settings in force: defaults, then the file at ``path``, then ``env`` (default: the
-    process's own). Raises `Invalid`."""
-    return settings.merge(read(path), dict(os.environ if env is None else env))
+    process's own). Raises `Invalid` that names the file if the fault is there."""
+    found = read(path)
+    try:
+        settings.merge(found, {})
+    except Invalid as error:
+        raise Invalid(f"{path}: {error.message.removeprefix('config.toml: ')}") from None
+    merged = settings.merge(found, dict(os.environ if env is None else env))
+    if merged.log_level not in LEVELS:
+        raise Invalid(f"setting log_level: {merged.log_level!r} is none of {', '.join(LEVELS)}")
+    return merged

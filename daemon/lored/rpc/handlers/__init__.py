@@ -15,6 +15,7 @@ _NAMESPACES = (
     "indexing",
     "recall",
     "context",
+    "portability",
 )
 
 
