@@ -246,7 +246,7 @@ class Mirror:
                 texts = await database.read(lambda c: mirror.unknown_texts(c, texts))
         facts = self._app.get("facts")
         made = await asyncio.to_thread(facts.vectors, texts) if texts else []
-        return dict(zip(texts, made, strict=True))
+        return {text: one for text, one in zip(texts, made, strict=True) if one is not None}
 
     # -- telling ---------------------------------------------------------------------------
 
