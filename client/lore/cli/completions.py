@@ -174,12 +174,10 @@ def fish() -> str:
 def _fish_flag(arg: Arg) -> str:
     parts = [f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in arg.names]
     if arg.kind != "flag":
-        parts.append("-r")
+        parts.append("-r -F" if _takes_path(arg) else "-x")
         words = _words(arg)
         if words:
             parts.append(f"-a {_quote(' '.join(words))}")
-        elif _takes_path(arg):
-            parts.append("-F")
     parts.append(f"-d {_quote(arg.help)}")
     return " ".join(parts)
 

@@ -228,4 +228,4 @@ class FileEdit:
 
     def strip(self, current: str, original: str | None) -> str | None:
         """See `Edit`."""
-        return original if self.MARK in current[:2000] else current
+        return original or None if self.MARK in current[:2000] else current

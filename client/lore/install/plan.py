@@ -98,8 +98,9 @@ def plan_uninstall(
         try:
             change.found = files.look(edit.path)
             text = files.text_of(edit.path, change.found.data)
-            stripped = edit.strip(text, text) if text is not None else None
-            change.after = stripped.encode() if stripped is not None else change.found.data
+            # What was there before us is unknown: containers that we leave empty go too.
+            stripped = edit.strip(text, "") if text is not None else None
+            change.after = stripped.encode() if stripped is not None else None
         except LoreError:
             continue  # not ours and not readable: nothing of ours to take out
         if change.action != "keep":
