@@ -18,7 +18,7 @@ _SOURCE = {
 
 def read(kind: str, name: str) -> str:
     """The text of a shipped file. Raises `Unavailable` when the installation lacks it."""
-    for folder in (os.path.join(_HERE, "shipped", kind), _SOURCE[kind]):
+    for folder in (os.path.join(_HERE, "data", kind), _SOURCE[kind]):
         try:
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 return file.read()
