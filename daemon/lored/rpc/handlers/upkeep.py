@@ -1,4 +1,4 @@
-"""verify, backup, restore, maintain: thin over services.upkeep and services.backup."""
+"""verify, backup, restore, maintain, redact: thin over their services."""
 
 from typing import Any
 
@@ -32,4 +32,16 @@ async def maintain(app: App, call: Call, params: dict[str, Any]) -> dict[str, An
     return found
 
 
-HANDLERS = {"verify": verify, "backup": backup, "restore": restore, "maintain": maintain}
+async def redact(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Secrets in what is stored."""
+    found: dict[str, Any] = await app.get("redaction").run(call, fix=params.get("fix", False))
+    return found
+
+
+HANDLERS = {
+    "verify": verify,
+    "backup": backup,
+    "restore": restore,
+    "maintain": maintain,
+    "redact": redact,
+}
