@@ -16,6 +16,7 @@ Two daemons are not prevented here but by the daemon's own lock; the spawn lock 
 thirty clients from starting thirty processes. What fails is said with the remedy.
 """
 
+import errno
 import os
 import time
 
@@ -37,6 +38,9 @@ _LONGEST_PAUSE_S = 0.2
 
 _GRACE_SECONDS = 0.5
 """After our child has ended, how long another daemon may still come up (it had the lock)."""
+
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""A home that cannot be written is a sandbox's: a daemon started inside could not serve."""
 
 
 def find(paths: Paths, deadline: "float | None" = None) -> "Stream | None":
@@ -149,10 +153,10 @@ def _open_lock(paths: Paths) -> int:
         os.makedirs(paths.state_dir, mode=0o700, exist_ok=True)
         return os.open(paths.spawn_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        # A read-only or hidden home is a sandbox: a daemon started inside could not serve.
         refusal = absent(paths, f"none can start here ({error.strerror}: {paths.spawn_lock})")
-        refusal.data["sandboxed"] = True
         refusal.retryable = False
+        if error.errno in _READ_ONLY:
+            refusal.data["sandboxed"] = True
         raise refusal from None
 
 

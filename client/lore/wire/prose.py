@@ -55,8 +55,8 @@ memory.sendall(msgpack.packb([0, 1, "recall_fact", [{"query": "tests", "workspac
 answers = msgpack.Unpacker()
 while not (answer := next(answers, None)):
     answers.feed(memory.recv(65536))
-for fact in answer[3]["facts"]:
-    print(fact["id"], fact["text"], sep="  ")
+_, _, error, result = answer
+print(error or "\\n".join(fact["id"] + "  " + fact["text"] for fact in result["facts"]))
 ```
 """
 
