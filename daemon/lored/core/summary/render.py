@@ -47,6 +47,8 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         zone: whose calendar the date in the line follows.
     """
     known = {**state["session"], **{k: v for k, v in session.items() if v is not None}}
+    if state["session"].get("title"):
+        known["title"] = state["session"]["title"]
     decisions, next_steps = _stated(state)
     status = _status(state, bool(session.get("quiet")))
     goal, head = _goal(state, known)
@@ -105,9 +107,11 @@ def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
     """(goal, headline). A title given by a person or the agent beats the first prompt's first
     sentence, unless it is that prompt cut short."""
     asked = state["goal"]["text"] if state["goal"] else None
-    goal = asked or known.get("goal") or known.get("title") or state["recap"] or state["weak_goal"]
+    goal = asked or known.get("goal") or state["recap"] or known.get("title") or state["weak_goal"]
     head = headline(goal) if goal else ""
     title = (known.get("title") or "").strip()
+    if title == (known.get("prompt_title") or "").strip():
+        title = ""  # made from the first prompt, which may be a greeting
     if title and asked and head and not _is_cut_of(title, asked):
         plain = headline(title)
         if len(plain) >= 8 and not plain.startswith("/"):
