@@ -6,6 +6,7 @@ A crash loses at most the counts of `fact_access_flush_seconds`; nothing else de
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import structlog
 
@@ -62,7 +63,7 @@ class Access:
             rows = [(fact_id, count, last) for fact_id, (count, last) in seen.items()]
             try:
                 async with self._app.registry.facts(workspace_id) as database:
-                    await database.write(lambda c, rows=rows: facts.count_access(c, rows))
+                    await database.write(partial(facts.count_access, seen=rows))
             except (Error, StoreBusy, OSError) as error:
                 log.warning("access counters not written", error=str(error))
                 for fact_id, (count, last) in seen.items():

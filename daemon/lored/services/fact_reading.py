@@ -173,7 +173,9 @@ def _places(after: str | None) -> dict[str, tuple[Micros, int]]:
         at, _, fact = place.partition(".")
         if not part:
             continue
-        if scope not in ("global", "workspace") or not (at.lstrip("-").isdigit() and fact.isdigit()):
+        if scope not in ("global", "workspace") or not (
+            at.lstrip("-").isdigit() and fact.isdigit()
+        ):
             raise Invalid("after: not a page; use the `next` of the answer before")
         found[scope] = (int(at), int(fact))
     return found
@@ -191,9 +193,7 @@ def _next(
 # -- changes -------------------------------------------------------------------------------
 
 
-async def changes(
-    app: App, service: "Facts", since: str, workspace: str | None, limit: int
-) -> Map:
+async def changes(app: App, service: "Facts", since: str, workspace: str | None, limit: int) -> Map:
     """What changed after a revision token; ``fresh`` when a store is not the one that the token
     knows (replaced, or never seen): then everything counts as changed."""
     known = revisions.parse(since)
@@ -204,11 +204,14 @@ async def changes(
     found: list[Map] = []
     pairs: list[str] = []
     fresh = False
+    unmatched = len(known)
     for target in targets:
         async with opened(app, target) as database:
             start = known.get(database.uuid, 0)
-            # A store without any change yet (a new workspace) is not a replaced one.
-            fresh |= database.uuid not in known and target.scope == "global"
+            unmatched -= database.uuid in known
+            # A workspace that had no store when the token was made is not a replaced one: all
+            # of it is simply new.
+            fresh |= database.uuid not in known and (target.scope == "global" or unmatched > 0)
             view = service.view(target, at)
             left = max(0, limit - len(found))
             part, revision = await database.read(_changed(view, start, left))
@@ -217,9 +220,7 @@ async def changes(
     return {"changes": found, "revision": ",".join(pairs), "fresh": fresh}
 
 
-def _changed(
-    view: View, since: int, limit: int
-) -> Callable[[Connection], tuple[list[Map], int]]:
+def _changed(view: View, since: int, limit: int) -> Callable[[Connection], tuple[list[Map], int]]:
     def read(conn: Connection) -> tuple[list[Map], int]:
         if limit == 0:
             return [], since

@@ -102,9 +102,7 @@ class View:
                 "why": collisions.why(
                     one.reason, one.shared, same_cluster=one.fact.cluster == fact.cluster
                 ),
-                "commands": collisions.commands(
-                    self.name(one.fact.number), self.name(fact.number)
-                ),
+                "commands": collisions.commands(self.name(one.fact.number), self.name(fact.number)),
             }
             for one, text in zip(found, texts, strict=True)
         ]
@@ -188,9 +186,7 @@ class View:
                 "subject": " ".join([*named[:8], *disputed[:8]]) or None,
                 "facts": named or None,
                 "conflicts": disputed or None,
-                "undone_by": None
-                if row.undone_by is None
-                else ids.spell("log", row.undone_by),
+                "undone_by": None if row.undone_by is None else ids.spell("log", row.undone_by),
             }
             found.append({key: value for key, value in one.items() if value is not None})
         return found

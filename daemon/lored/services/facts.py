@@ -6,11 +6,13 @@ revision); subscribers and the later model vector follow after the commit. Reads
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from lore.errors import Conflict, Invalid
 from lored.core import ids
 from lored.core.entities import parse_all
+from lored.core.quantized import Float32
 from lored.services import (
     erasure,
     fact_reading,
@@ -26,10 +28,18 @@ from lored.services.fact_views import Map, View
 from lored.services.moments import now
 from lored.services.scopes import Target, for_write, locate, opened
 from lored.services.statements import Prepared, Stated
-from lored.store import facts, facts_bindings, facts_changes, facts_clusters, facts_keys
+from lored.store import (
+    facts,
+    facts_bindings,
+    facts_changes,
+    facts_clusters,
+    facts_collisions,
+    facts_keys,
+)
 from lored.store.driver import Connection
 from lored.store.facts import Fact
 from lored.store.facts_log import Batch
+from lored.store.facts_pipeline import Placed
 
 
 class Facts:
@@ -65,7 +75,7 @@ class Facts:
         )
         try:
             async with opened(self._app, target) as database:
-                shared = await related.highest_number(self._app, others)
+                other = await related.look_at(self._app, others)
 
                 def write(conn: Connection) -> tuple[Stated, Map, bool]:
                     known = facts_keys.known(conn, key, asked) if key else None
@@ -82,9 +92,9 @@ class Facts:
                                 "created": stated.placed.created,
                             }
                             facts_keys.keep(conn, key, asked, given, at)
-                    view = self.view(target, at, shared)
+                    view = self.view(target, at, other.highest)
                     answer = self._answer(conn, view, stated)
-                    answer["revision"] = f"{database.uuid}:{batch.revision}"
+                    answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)
                     return stated, answer, known is None
 
                 stated, answer, fresh = await database.write(write)
@@ -103,8 +113,8 @@ class Facts:
     def _again(self, conn: Connection, known: Map) -> Stated:
         """The answer to a key that stated before."""
         fact = facts.by_ids(conn, [known["fact"]])[known["fact"]]
-        found = facts_changes.facts_collisions.find(conn, fact, self._listed)
-        return Stated(statements.Placed(fact, False, False), found)
+        found = facts_collisions.find(conn, fact, self._listed)
+        return Stated(Placed(fact, False, False), found)
 
     @property
     def _listed(self) -> int:
@@ -124,6 +134,11 @@ class Facts:
             "collisions": view.collisions(conn, fact, stated.found.listed),
             "collision_count": stated.found.total,
         }
+
+    def vectors(self, texts: Sequence[str]) -> list[tuple[str, Float32] | None]:
+        """(segment, static vector) of each text, for whoever places facts in a store himself.
+        Quick, and may be called in any thread."""
+        return statements.vectors(self._app, texts)
 
     def view(self, target: Target, at: int, shared: int = 0) -> View:
         """How rows of ``target`` read at ``at``, unwritten access counts included; ``shared`` is
@@ -147,17 +162,17 @@ class Facts:
         (prepared,) = await statements.prepare(self._app, [statement], target)
         async with opened(self._app, target) as database:
             others = await related.other_targets(self._app, call, params, target)
-            shared = await related.highest_number(self._app, others)
+            other = await related.look_at(self._app, others)
 
             def write(conn: Connection) -> tuple[Stated, Map]:
                 batch = Batch(conn, now=at, actor=statement.asserted_by or call.client)
                 before = facts.by_ids(conn, [old.id])[old.id]
                 stated = self.replace(conn, batch, before, prepared)
-                view = self.view(target, at, shared)
+                view = self.view(target, at, other.highest)
                 answer = self._answer(conn, view, stated)
                 answer["old"] = view.fact(conn, facts.by_ids(conn, [old.id])[old.id])
                 answer["new"] = answer.pop("fact")
-                answer["revision"] = f"{database.uuid}:{batch.revision}"
+                answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)
                 return stated, answer
 
             stated, answer = await database.write(write)
@@ -219,7 +234,8 @@ class Facts:
                 found["revision"] = f"{database.uuid}:{batch.revision}"
                 return found
 
-            return await database.write(write)
+            answer: Map = await database.write(write)
+            return answer
 
     def _publish(self, answer: Map, action: str) -> None:
         fact = answer["fact"]

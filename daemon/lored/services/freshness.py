@@ -40,9 +40,7 @@ def possible(source_ref: str | None, entities: Sequence[str]) -> bool:
     )
 
 
-async def bind(
-    source_ref: str | None, entities: Sequence[str], root: str | None
-) -> list[Binding]:
+async def bind(source_ref: str | None, entities: Sequence[str], root: str | None) -> list[Binding]:
     """What a fact is bound to, as it is now; relative paths are looked for under ``root``."""
     if not possible(source_ref, entities):
         return []

@@ -16,8 +16,9 @@ _LOCALTIME: Final = "/etc/localtime"
 
 
 def now() -> Micros:
-    """Microseconds UTC."""
-    return time.time_ns() // 1000
+    """Microseconds UTC, whole milliseconds: as exact as the wire shows them, so that a time that
+    was shown can be asked about."""
+    return time.time_ns() // 1_000_000 * 1_000
 
 
 def zone() -> tzinfo:

@@ -13,7 +13,7 @@ from lored.core.quantized import Float32
 from lored.services.app import App, Call
 from lored.services.scopes import GLOBAL, Target, asked_scope, opened, workspace_target
 from lored.services.statements import Stated
-from lored.store import facts, facts_collisions, vectors
+from lored.store import facts, facts_collisions, migrate, vectors
 from lored.store.driver import Connection
 from lored.store.facts import Fact
 
@@ -47,13 +47,28 @@ async def other_targets(
     return [found] if found and app.registry.has_facts(found.workspace or "") else []
 
 
-async def highest_number(app: App, targets: Sequence[Target]) -> int:
-    """The highest F-number in ``targets``, 0 for none."""
-    highest = 0
+class Other(NamedTuple):
+    """The caller's other store: its highest F-number (0: none), and its part of the revision
+    token (empty: there is no other store)."""
+
+    highest: int = 0
+    token: str = ""
+
+    def joined(self, own: str, target: Target) -> str:
+        """The token of an answer: global first, as `services.revisions` writes it."""
+        parts = [self.token, own] if target.workspace is not None else [own, self.token]
+        return ",".join(part for part in parts if part)
+
+
+async def look_at(app: App, targets: Sequence[Target]) -> Other:
+    """What an answer needs to know about the other store, if there is one."""
     for target in targets:
         async with opened(app, target) as database:
-            highest = max(highest, await database.read(facts.next_number) - 1)
-    return highest
+            highest, revision = await database.read(
+                lambda c: (facts.next_number(c) - 1, migrate.revision(c))
+            )
+            return Other(highest, f"{database.uuid}:{revision}")
+    return Other()
 
 
 async def gather(
@@ -130,9 +145,7 @@ def _rank(near: Near, row: Fact) -> float:
     return (2.0 if row.id in near.named else 0.0) + near.cosines.get(row.id, 0.0)
 
 
-def _item(
-    near: Near, row: Fact, text: dict[str, Any], mine: Fact, place: str
-) -> dict[str, Any]:
+def _item(near: Near, row: Fact, text: dict[str, Any], mine: Fact, place: str) -> dict[str, Any]:
     shares = "same name of an entity" if row.id in near.named else "similar text"
     if row.entities and sorted(row.entities) == sorted(mine.entities):
         shares = "same entities"

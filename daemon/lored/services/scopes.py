@@ -101,9 +101,7 @@ def narrowed(targets: list[Target], ref: ids.Ref) -> list[Target]:
     return [target for target in targets if ref.scope in (None, target.scope)]
 
 
-async def locate(
-    app: App, call: Call, params: dict[str, Any], text: str
-) -> tuple[Target, Fact]:
+async def locate(app: App, call: Call, params: dict[str, Any], text: str) -> tuple[Target, Fact]:
     """The one fact that ``text`` names among the stores of the call.
 
     Raises `Ambiguous` with candidates when both scopes have it, `NotFound` when none has.

@@ -106,9 +106,7 @@ def vectors(app: App, texts: Sequence[str]) -> list[tuple[str, Float32] | None]:
     return [(STATIC, row) if row.any() else None for row in rows]
 
 
-async def prepare(
-    app: App, statements: Sequence[Statement], target: Target
-) -> list[Prepared]:
+async def prepare(app: App, statements: Sequence[Statement], target: Target) -> list[Prepared]:
     """Vectors and bindings of statements that go to ``target``."""
     found = []
     texts = [statement.text for statement in statements]

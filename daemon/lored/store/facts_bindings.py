@@ -21,8 +21,7 @@ def put(conn: Connection, fact_id: int, bindings: Iterable[Binding]) -> None:
     """Replace what a fact is bound to."""
     conn.execute("DELETE FROM bindings WHERE fact = ?", (fact_id,))
     conn.executemany(
-        "INSERT OR REPLACE INTO bindings(fact, target, size, mtime_ns, hash)"
-        " VALUES(?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO bindings(fact, target, size, mtime_ns, hash) VALUES(?, ?, ?, ?, ?)",
         [(fact_id, *binding) for binding in bindings],
     )
 

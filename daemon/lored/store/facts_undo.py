@@ -17,6 +17,7 @@ from lored.store.facts import Fact
 from lored.store.facts_log import Batch, Entry
 from lored.store.facts_pipeline import Rules, relabel
 
+_BELIEF = ("state", "valid_from", "valid_to", "successor", "successor_ref")
 _FINAL = {"erase": "what was forgotten for good has no text any more"}
 
 
@@ -114,6 +115,6 @@ def _put(conn: Connection, batch: Batch, fact: Fact, image: dict[str, Any], rule
             facts.point_to(conn, fact.id, image["successor_ref"])
     if "tags" in image:
         relabel(conn, fact, image["tags"], image["entities"], rules=rules, now=batch.now)
-    plain = {name: image[name] for name in ("pending", "verified_at") if name in image}
+    plain = {name: image[name] for name in image if name not in (*_BELIEF, *facts_log.LABELS)}
     if plain:
         facts.set_columns(conn, fact.id, **plain)
