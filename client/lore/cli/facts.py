@@ -45,9 +45,6 @@ def remember(inv: Invocation) -> int:
 
     def text(screen: Screen) -> None:
         fact = answer.get("fact", {})
-        if answer.get("queued"):
-            screen.say(f"kept in the spool as {answer['queued']}; the daemon takes it in later")
-            return
         done = "remembered" if answer.get("created", True) else "already known"
         cluster = answer.get("cluster") or {}
         group = f", cluster {cluster['id']} {_title(cluster)}" if cluster.get("id") else ""

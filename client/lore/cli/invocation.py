@@ -103,7 +103,7 @@ class Invocation:
     def _open_direct(self) -> Backend:
         from lore.cli import direct
 
-        return direct.open_stores(self.paths, self.workspace)
+        return direct.Direct(self.paths, self.workspace)
 
     def call(self, method: str, **params: Any) -> Answer:
         """One call. None, False and empty lists are left out; `--global` and `--everywhere`
@@ -126,6 +126,8 @@ class Invocation:
         """
         if self.screen.json:
             self.screen.document(f"lore.{self.verb}/1", data)
+        elif isinstance(data, dict) and "queued" in data:
+            self.screen.say(f"kept in the spool ({data['queued']}); the daemon takes it in later")
         elif found:
             text(self.screen)
         elif empty:
