@@ -20,7 +20,7 @@ _VALUED: Final = frozenset(
 )  # fmt: skip
 """Options of `lore remember` that take a value."""
 
-_ENDS: Final = frozenset({";", "&&", "||", "|", "&", ")"})
+_ENDS: Final = frozenset({";", "&&", "||", "|", "&", ")", "<", ">", ">>", "2>&1"})
 
 
 def stated_text(call: dict[str, Any]) -> str | None:
@@ -46,9 +46,9 @@ def stated_text(call: dict[str, Any]) -> str | None:
         return None
     command = call.get("command") or arguments.get("command") or arguments.get("cmd")
     if isinstance(command, list):
-        command = (
-            command[-1] if command and " " in str(command[-1]) else shlex.join(map(str, command))
-        )
+        words = [str(word) for word in command]
+        shell = len(words) > 2 and words[1].startswith("-") and words[1].endswith("c")
+        command = words[2] if shell else shlex.join(words)
     return _from_command(command) if isinstance(command, str) else None
 
 
@@ -70,7 +70,9 @@ def _from_command(command: str) -> str | None:
             break
         elif word in _VALUED:
             skip = True
-        elif word.startswith("-") and len(word) > 1:
+        elif word == "-":
+            return None  # the text came by standard input
+        elif word.startswith("-"):
             continue
         else:
             ended = word.endswith(";")
@@ -78,4 +80,4 @@ def _from_command(command: str) -> str | None:
             if ended:
                 break
     joined = " ".join(text)
-    return joined if joined.strip() and joined != "-" else None
+    return joined if joined.strip() else None
