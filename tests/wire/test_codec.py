@@ -43,7 +43,7 @@ def test_no_parameters_in_all_their_spellings(params: object) -> None:
 @pytest.mark.parametrize(
     ("value", "answered", "reason"),
     [
-        ([0, 5, b"ping", []], 5, "binary"),
+        ([0, 5, b"ping", []], 5, "method name"),
         ([0, 5, 3, []], 5, "method name"),
         ([0, 5, "ping", {}], 5, "array with one map"),
         ([0, 5, "ping", [1]], 5, "array with one map"),

@@ -2,8 +2,8 @@
 
 Reading goes in three steps. The framer finds where each message ends and holds it to the
 limits of size (framing.py). Each whole message is decoded by itself. Then its envelope (array,
-type, id, method, parameters) is taken apart and, in the daemon, its values are held to the
-rules of the wire; the client skips that, since the daemon's encoder asserts them.
+type, id, method, parameters) is taken apart and, in the daemon, the parameters are held to
+the rules of the wire; the client skips that, since the daemon's encoder asserts them.
 
 Failures are of two kinds. A message that breaks a rule but has an end (a string that is not
 UTF-8, a binary value, an integer key, a wrong envelope) becomes a `BadMessage`: that request
@@ -105,40 +105,39 @@ class Codec:
         message_id: int | None = None
         if kind != NOTIFICATION and len(value) > 1 and _is_id(value[1]):
             message_id = value[1]
-        asker = message_id if kind == REQUEST else None
-        if self._checked:
-            try:
-                check(value, DEPTH)
-            except ValueError as error:
-                return BadMessage(asker, str(error))
         if len(value) != _LENGTHS[kind]:
+            asker = message_id if kind == REQUEST else None
             return BadMessage(asker, f"a message of type {kind} has {_LENGTHS[kind]} elements")
         if kind == NOTIFICATION:
-            return _open_call(None, value[1], value[2])
+            return self._open_call(None, value[1], value[2])
         if message_id is None:
             return BadMessage(None, f"message id must be an integer from 0 to {ID_MAX}")
         if kind == RESPONSE:
             return Response(message_id, value[2], value[3])
-        return _open_call(message_id, value[2], value[3])
+        return self._open_call(message_id, value[2], value[3])
+
+    def _open_call(self, message_id: "int | None", method: object, params: object) -> Message:
+        if type(method) is not str:
+            return BadMessage(message_id, "method name must be text")
+        named: dict[str, object]
+        if type(params) is list and len(params) == 1 and type(params[0]) is dict:
+            named = params[0]
+            if self._checked and named:
+                try:
+                    check(named, DEPTH - 2)
+                except ValueError as error:
+                    return BadMessage(message_id, str(error))
+        elif params == [] or params == [[]]:
+            named = {}  # Lua writes an empty table as an empty array
+        else:
+            return BadMessage(message_id, "parameters must be an array with one map: [{...}]")
+        if message_id is None:
+            return Notification(method, named)
+        return Request(message_id, method, named)
 
 
 def _is_id(value: object) -> bool:
     return type(value) is int and 0 <= value <= ID_MAX
-
-
-def _open_call(message_id: "int | None", method: object, params: object) -> Message:
-    if type(method) is not str:
-        return BadMessage(message_id, "method name must be text")
-    named: dict[str, object]
-    if params == [] or params == [[]]:
-        named = {}  # Lua writes an empty table as an empty array
-    elif type(params) is list and len(params) == 1 and type(params[0]) is dict:
-        named = params[0]
-    else:
-        return BadMessage(message_id, "parameters must be an array with one map: [{...}]")
-    if message_id is None:
-        return Notification(method, named)
-    return Request(message_id, method, named)
 
 
 def asker_of(beginning: bytes) -> "int | None":

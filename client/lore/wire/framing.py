@@ -85,27 +85,35 @@ class Framer:
         Raises `FramingError` for a message beyond a limit, a value that is no array, and the
         one byte that MessagePack never uses. The framer must not be used after that.
         """
-        self._buffer += piece
+        if self._buffer:
+            self._buffer += piece
+            buffer: bytes | bytearray = self._buffer
+        else:
+            buffer = bytes(piece)  # most messages come in one piece and are cut from it
         start = 0
         try:
-            while self._scan(start):
-                whole.append(bytes(self._buffer[start : self._next]))
-                start, self._seen, self._done = self._next, 0, False
+            while self._scan(buffer, start):
+                stop = self._next
+                whole.append(bytes(buffer[start:stop]))
+                start, self._seen, self._done = stop, 0, False
         finally:
-            del self._buffer[:start]
             self._next -= start
+            if buffer is self._buffer:
+                del self._buffer[:start]
+            elif start < len(buffer):
+                self._buffer += buffer[start:]
 
     def beginning(self) -> bytes:
         """The first bytes of the message that is not complete, enough for its id."""
         return bytes(self._buffer[:32])
 
-    def _scan(self, start: int) -> bool:
+    def _scan(self, buffer: "bytes | bytearray", start: int) -> bool:
         """Go on over the message that begins at `start`; True when it is whole."""
-        buffer, opened, seen, at = self._buffer, self._open, self._seen, self._next
-        end = len(buffer)
-        while at < end and not self._done:
+        opened, seen, at, done = self._open, self._seen, self._next, self._done
+        end, sizes = len(buffer), _SIZES
+        while at < end and not done:
             first = buffer[at]
-            size = _SIZES[first]
+            size = sizes[first]
             if at == start and first not in _ARRAYS:
                 raise FramingError("not a message: expected an array [type, ...]")
             if size > 0:
@@ -147,6 +155,6 @@ class Framer:
                 if opened[-1]:
                     break
                 opened.pop()
-            self._done = not opened
-        self._seen, self._next = seen, at
-        return self._done and at <= end
+            done = not opened
+        self._seen, self._next, self._done = seen, at, done
+        return done and at <= end
