@@ -23,7 +23,7 @@ what was read from them stays. Additions come before removals, so a rename never
 Steps are ordered newest first: useful answers come from recent sessions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -122,9 +122,9 @@ def reconcile(
     listing: Mapping[str, Seen],
     cursors: Mapping[str, Cursor],
     *,
-    version: int,
     now: int,
     complete: bool,
+    outdated: Container[str] = (),
     sidecars: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """The plan for one root.
@@ -132,9 +132,9 @@ def reconcile(
     Args:
         listing: path -> file, everything of the root that is to be read.
         cursors: path -> cursor, all of this root.
-        version: version of the root's parser.
         now: microseconds UTC.
         complete: whether the whole root was listed, so that what is missing is gone.
+        outdated: paths that another version of their parser has read.
         sidecars: path -> its transcripts, for listed files that are only read with those.
     """
     plan = Plan()
@@ -154,7 +154,7 @@ def reconcile(
             if not cursor.fits(seen):
                 owners.update(sidecars[path])
             continue
-        change = _change(cursor, seen, version, now)
+        change = _change(cursor, seen, path in outdated, now)
         if change == "waiting":
             plan.waiting += 1
         elif change is not None:
@@ -172,9 +172,9 @@ def reconcile(
 
 
 def _change(
-    cursor: Cursor, seen: Seen, version: int, now: int
+    cursor: Cursor, seen: Seen, outdated: bool, now: int
 ) -> Change | Literal["waiting"] | None:
-    if cursor.parser_version != version:
+    if outdated:
         return "reparse"
     if cursor.failures:
         due = cursor.retry_at is None or now >= cursor.retry_at

@@ -54,7 +54,44 @@ def read_document(
 ) -> Iterator[Batch]:
     """Batches of a document. Raises `Unusable`, `NotTranscript`, `OSError`."""
     path = plain_name(job.path)
-    source = open_source(job.path)
+    data, found, looked_at = _read_whole(job.path, beat, count)
+    name = parser.session_id(path, data)
+    if name is None:
+        raise NotTranscript
+    harvest = open_harvest(name, None)
+    version = parser.version
+    for record in parser.parse_document(path, data):
+        harvest.take((record,))
+        if harvest.barred:
+            return
+        if harvest.full():
+            beat(0)
+            yield harvest.cut(_place(data, found, None, version), last=False)
+    sidecars = read_sidecars(parser, path, harvest)
+    if not harvest.barred:
+        place = _place(data, found, looked_at, version)
+        yield harvest.cut(place, last=True, sidecars=sidecars)
+
+
+def read_sidecar(
+    parser: Any, job: Job, open_harvest: OpenHarvest, beat: Beat, count: Callable[[int], None]
+) -> Iterator[Batch]:
+    """Batches of a file that says something about many sessions, and belongs to none."""
+    data, found, looked_at = _read_whole(job.path, beat, count)
+    harvest = open_harvest("", None)
+    for record in parser.parse_sidecar(job.path, data):
+        harvest.take((record,))
+        if harvest.full():
+            beat(0)
+            yield harvest.cut(_place(data, found, None, parser.version), last=False)
+    yield harvest.cut(_place(data, found, looked_at, parser.version), last=True)
+
+
+def _read_whole(
+    path: str, beat: Beat, count: Callable[[int], None]
+) -> tuple[bytes, os.stat_result, int]:
+    """Content, stat and the time of the look. Raises `Unusable` when it is too large."""
+    source = open_source(path)
     try:
         found, looked_at = source.stat(), now()
         pieces, size = [], 0
@@ -69,38 +106,27 @@ def read_document(
     finally:
         count(source.bytes_read)
         source.close()
-    data = b"".join(pieces)
-    pieces.clear()
-    name = parser.session_id(path, data[:HASH_BYTES])
-    if name is None:
-        raise NotTranscript
-    harvest = open_harvest(name, None)
+    return b"".join(pieces), found, looked_at
 
-    def place(offset: int, whole: bool) -> Place:
-        return Place(
-            offset,
-            offset,
-            digest(data[:HASH_BYTES]) if offset else None,
-            digest(data[-HASH_BYTES:]) if offset else None,
-            None,
-            found.st_dev,
-            found.st_ino,
-            found.st_size if whole else 0,
-            trusted_mtime(found.st_mtime_ns, looked_at) if whole else None,
-            parser.version,
-            False,
-        )
 
-    for record in parser.parse_document(path, data):
-        harvest.take((record,))
-        if harvest.barred:
-            return
-        if harvest.full():
-            beat(size)
-            yield harvest.cut(place(0, False), last=False)
-    sidecars = read_sidecars(parser, path, harvest)
-    if not harvest.barred:
-        yield harvest.cut(place(size, True), last=True, sidecars=sidecars)
+def _place(data: bytes, found: os.stat_result, looked_at: int | None, version: int) -> Place:
+    """The cursor behind the whole document; before its last batch (``looked_at`` None) it
+    stands at the beginning."""
+    whole = looked_at is not None
+    offset = len(data) if whole else 0
+    return Place(
+        offset,
+        offset,
+        digest(data[:HASH_BYTES]) if whole else None,
+        digest(data[-HASH_BYTES:]) if whole else None,
+        None,
+        found.st_dev,
+        found.st_ino,
+        found.st_size if whole else 0,
+        None if looked_at is None else trusted_mtime(found.st_mtime_ns, looked_at),
+        version,
+        False,
+    )
 
 
 def read_database(

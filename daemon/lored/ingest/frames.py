@@ -31,9 +31,7 @@ def encode(value: Any) -> bytes:
 def decode(body: bytes) -> Any:
     """The value of a frame's body."""
     try:
-        return msgpack.unpackb(
-            body, raw=False, strict_map_key=False, max_buffer_size=FRAME_BYTES, use_list=True
-        )
+        return msgpack.unpackb(body, raw=False, strict_map_key=False)
     except (ValueError, msgpack.UnpackException) as error:
         raise BrokenFrame(str(error)) from None
 

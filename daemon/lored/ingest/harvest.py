@@ -57,6 +57,10 @@ and is context for what follows."""
 TOOL_INDEXED_CHARS: Final = 2_000
 """Of a tool's output, how much is indexed; see DESIGN, "Disk"."""
 
+ECHO_SECONDS: Final = 86_400
+"""A prompt history is trusted to be the only trace of a session after this; before, its
+transcript may just not be written or read yet."""
+
 PREVIOUS_CHARS: Final = 300
 """Kept of a message as context of the next (`tokens.CONTEXT_CHARS`)."""
 
@@ -64,12 +68,14 @@ PREVIOUS_CHARS: Final = 300
 @dataclass(slots=True)
 class Known:
     """What the daemon knows of a session: fold state, fields for rendering, the end of its
-    last spoken message; ``barred``: forgotten or excluded, nothing of it is wanted."""
+    last spoken message; ``barred``: forgotten or excluded, nothing of it is wanted; ``stored``:
+    messages of it are there."""
 
     fold: dict[str, Any]
     fields: dict[str, Any]
     previous: str = ""
     barred: bool = False
+    stored: bool = False
 
 
 @dataclass(slots=True)
@@ -92,10 +98,11 @@ class Harvest:
         redacting: bool,
         embedder: Embedder | None,
         at: int | None,
+        now: int,
     ) -> None:
         """``known`` tells what the daemon knows of a native session id, ``excluded`` whether
         sessions in a working directory are unwanted. ``at``: instant of the record before,
-        which records without a time inherit."""
+        which records without a time inherit; ``now``: microseconds UTC."""
         self._agent = agent
         self._session = session
         self._ask = known
@@ -103,6 +110,7 @@ class Harvest:
         self._redacting = redacting
         self._embedder = embedder
         self.at = at
+        self._now = now
         self._books: dict[str, _Book] = {}
         self._touched: dict[str, None] = {}
         self._clear()
@@ -137,12 +145,14 @@ class Harvest:
                 self.damage(record.reason)
                 continue
             name = record.session or self._session
+            if not name:
+                continue  # a file about sessions that does not say about which
             book = self._books.get(name)
             if book is None:
                 book = self._books[name] = _Book(self._ask(name))
             if isinstance(record, SessionPatch) and record.cwd and self._excluded(record.cwd):
                 self._bar(name, book)
-            if book.known.barred:
+            if book.known.barred or _is_echo(record, book.known, self._now):
                 continue
             self._touched[name] = None
             if isinstance(record, Message):
@@ -306,6 +316,15 @@ class Harvest:
                 orjson.dumps(record.next_steps).decode(),
             )
         )
+
+
+def _is_echo(record: Record, known: Known, now: int) -> bool:
+    """Whether a message repeats in another file what a transcript holds, or soon will. Such
+    files (prompt histories) are only wanted for sessions whose transcript is gone."""
+    if not isinstance(record, Message) or not record.extra.get("side_channel"):
+        return False
+    at = parse_instant(record.at)
+    return known.stored or at is None or now - at < ECHO_SECONDS * 1_000_000
 
 
 def head_and_tail(text: str, limit: int) -> str:

@@ -56,6 +56,7 @@ class Job:
 
     path: str
     agent: str
+    parser: str
     offset: int = 0
     scanned: int = 0
     head_hash: bytes | None = None
@@ -64,6 +65,8 @@ class Job:
     settle: bool = False
     """Take an unfinished last line when it is a whole object."""
     slice_bytes: int = 8 << 20
+    sidecar: bool = False
+    """A file about sessions, read by itself."""
 
 
 OpenHarvest = Callable[[str, int | None], Harvest]

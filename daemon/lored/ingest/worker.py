@@ -23,20 +23,21 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from typing import Any, BinaryIO, Final
 
 import msgpack
 
 from lored.core import summary
 from lored.core.batches import pack
-from lored.core.transcripts import PARSERS
+from lored.core.transcripts import PARSERS, register_entry_points
 from lored.embed.base import Embedder
 from lored.embed.static import StaticEmbedder
 from lored.ingest import frames
-from lored.ingest.documents import read_database, read_document
+from lored.ingest.documents import read_database, read_document, read_sidecar
 from lored.ingest.exclusion import Exclusion
 from lored.ingest.harvest import Harvest, Known
-from lored.ingest.reading import Anew, Job, NotTranscript, Unusable, read_lines
+from lored.ingest.reading import Anew, Job, NotTranscript, Unusable, now, read_lines
 
 NICE: Final = 10
 """Requests come first, also those of other programs."""
@@ -50,6 +51,7 @@ def main() -> int:
     memory_bytes, parent = int(sys.argv[1]), int(sys.argv[2])
     tie_to_parent(parent)
     os.nice(NICE)
+    register_entry_points()
     limit_memory(memory_bytes)
     # Standard output carries frames: whatever prints must not reach it.
     output = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -84,6 +86,12 @@ def limit_memory(extra_bytes: int) -> None:
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def _place(error: BaseException) -> str:
+    """Where an exception was raised; its message may hold text of the transcript."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}"
 
 
 class _Worker:
@@ -123,9 +131,9 @@ class _Worker:
         return self._embedder
 
     def _run(self, job: Job, options: dict[str, Any]) -> tuple[str, str]:
-        parser = PARSERS.get(job.agent)
+        parser = PARSERS.get(job.parser)
         if parser is None:
-            return "failed", f"no parser for agent {job.agent!r}"
+            return "ignored", ""
         exclusion = Exclusion.parse(options["exclude"])
         barred: list[Harvest] = []
 
@@ -142,6 +150,7 @@ class _Worker:
                 found["fields"],
                 found["previous"],
                 found["barred"] or (cwd is not None and exclusion.cwd(cwd, job.agent)),
+                found["stored"],
             )
 
         def open_harvest(name: str, at: int | None) -> Harvest:
@@ -153,13 +162,18 @@ class _Worker:
                 redacting=options["redact"],
                 embedder=self._embed() if options["embed"] else None,
                 at=at,
+                now=now(),
             )
             barred[:] = [harvest]
             return harvest
 
         last = False
         reader: Any = read_lines
-        if hasattr(parser, "parse_document"):
+        if job.sidecar:
+            if not hasattr(parser, "parse_sidecar"):
+                return "ignored", ""
+            reader = read_sidecar
+        elif hasattr(parser, "parse_document"):
             reader = read_document
         elif hasattr(parser, "parse_database"):
             reader = read_database
@@ -177,9 +191,10 @@ class _Worker:
             return "failed", error.strerror or str(error)
         except MemoryError:
             return "failed", "out of memory"
-        except RecursionError:
-            return "failed", "nested too deep"
-        if barred and barred[0].barred and reader is not read_database:
+        except Exception as error:
+            # A defect of a parser costs this file until its next version, and nothing else.
+            return "failed", f"{type(error).__name__} at {_place(error)}"
+        if barred and barred[0].barred and reader in (read_lines, read_document):
             return "barred", ""
         return ("done" if last else "more"), ""
 

@@ -36,7 +36,10 @@ def get(conn: Connection, path: str) -> Cursor | None:
 
 
 def _cursor(row: Any) -> Cursor:
-    return Cursor(*row[:12], gone=bool(row[12]), blocked=bool(row[13]), pending=bool(row[14]))
+    *plain, gone, blocked, pending = row
+    cursor = Cursor(*plain)
+    cursor.gone, cursor.blocked, cursor.pending = bool(gone), bool(blocked), bool(pending)
+    return cursor
 
 
 def resume(conn: Connection, path: str) -> dict[str, Any]:
@@ -233,38 +236,6 @@ def shares_session(conn: Connection, path: str) -> bool:
         (path,),
     ).fetchone()
     return bool(row[0])
-
-
-def root_totals(conn: Connection) -> dict[tuple[str, str], dict[str, Any]]:
-    """Per (agent, root): files, gone, failed, blocked, bytes, sessions, records, damage and
-    errors of files that fail, for `index_status`."""
-    totals: dict[tuple[str, str], dict[str, Any]] = {}
-    rows = conn.execute(
-        "SELECT agent, root, count(*), sum(gone_at IS NOT NULL), sum(failures > 0), "
-        "sum(blocked IS NOT NULL), sum(size), count(DISTINCT session), sum(records) "
-        "FROM files GROUP BY agent, root"
-    )
-    names = ("files", "gone", "failed", "blocked", "bytes", "sessions", "records")
-    for agent, root, *numbers in rows:
-        totals[agent, root] = {
-            **dict(zip(names, numbers, strict=True)),
-            "damage": {},
-            "failing": [],
-        }
-    for agent, root, damage in conn.execute(
-        "SELECT agent, root, damage FROM files WHERE damage != '{}'"
-    ):
-        counts = totals[agent, root]["damage"]
-        for reason, count in orjson.loads(damage).items():
-            counts[reason] = counts.get(reason, 0) + count
-    for agent, root, path, error, failures in conn.execute(
-        "SELECT agent, root, path, error, failures FROM files WHERE failures > 0 "
-        "ORDER BY read_at DESC LIMIT 50"
-    ):
-        totals[agent, root]["failing"].append(
-            {"path": path, "error": error or "", "failures": failures}
-        )
-    return totals
 
 
 def storable(path: str) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow, RollbackRow
+from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store import cursors, lineage, session_marks, session_rows, stale, text, vectors
 from lored.store.action_writes import ActionWrites
 from lored.store.driver import Connection

@@ -1,0 +1,241 @@
+"""One source root as the indexer sees it: its cursors, what a look at it found, how it is
+watched, what is wrong with it.
+
+A root is isolated: it is walked in a thread of its own that the daemon never waits for
+longer than a deadline. On a dead mount that thread hangs, this root says so, and all others
+go on; it is walked again when the thread has come back.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from lored.core.reconcile import COMPRESSED, Cursor, Plan, Seen, plain_name, reconcile
+from lored.core.transcripts import PARSERS
+from lored.ingest.discover import Listing, RootSpec, Walker, watch_places
+from lored.ingest.exclusion import Exclusion
+from lored.watch.hints import Hints, Watched
+
+T = TypeVar("T")
+
+WALK_SECONDS: Final = 60.0
+"""A walk that takes longer is cut, and what it found is used; 10,000 files take 0.05 s."""
+
+DEAD_SECONDS: Final = 5.0
+"""A walk that does not come back this long after its own deadline hangs in the system."""
+
+RECENT_SECONDS: Final = 3_600
+"""Files changed within this are looked at more often where events are missing."""
+
+
+class NotAnswering(Exception):
+    """The file system of a root does not answer."""
+
+
+@dataclass(slots=True)
+class Root:
+    """A root at work."""
+
+    spec: RootSpec
+    origin: str
+    enabled: bool
+    walker: Walker
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    by_inode: dict[tuple[int | None, int | None], str] = field(default_factory=dict)
+    watched: Watched | None = None
+    places: list[tuple[str, bool]] = field(default_factory=list)
+    thread: threading.Thread | None = None
+    exists: bool = False
+    files: int = 0
+    sidecars: int = 0
+    folders: int = 0
+    complete: bool = False
+    waiting: int = 0
+    errors: list[str] = field(default_factory=list)
+    odd_names: int = 0
+    swept_at: int | None = None
+    progress_at: int | None = None
+    hanging: bool = False
+    limited: bool = False
+    """Folders of it have no watch because the system's limit is reached."""
+
+    @classmethod
+    def make(cls, spec: RootSpec, origin: str, enabled: bool, exclusion: Exclusion) -> "Root":
+        """A root with nothing known about it."""
+        on = enabled and spec.agent not in exclusion.agents and not exclusion.path(spec.path)
+        return cls(spec, origin, on, Walker(spec, exclusion))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(agent, path)."""
+        return self.spec.agent, self.spec.path
+
+    @property
+    def mode(self) -> str:
+        """How changes are noticed: events, poll, off, missing, hanging."""
+        if not self.enabled:
+            return "off"
+        if self.hanging:
+            return "hanging"
+        if not self.exists:
+            return "missing"
+        return "poll" if self.watched is None else self.watched.mode
+
+    def know(self, cursor: Cursor) -> None:
+        """Take over a cursor as it is stored now."""
+        self.cursors[cursor.path] = cursor
+        if cursor.inode:
+            self.by_inode[cursor.device, cursor.inode] = cursor.path
+
+    def forget(self, path: str) -> None:
+        """A path has no cursor any more."""
+        cursor = self.cursors.pop(path, None)
+        if cursor is not None and self.by_inode.get((cursor.device, cursor.inode)) == path:
+            del self.by_inode[cursor.device, cursor.inode]
+
+    def version(self, path: str) -> int:
+        """Version of the parser that reads ``path`` now."""
+        name = self.walker.parser(path) or self.spec.agent
+        return int(PARSERS[name].version) if name in PARSERS else 0
+
+    async def sweep(self, hints: Hints | None, now: int) -> Plan:
+        """Walk the whole root and say what is to be read. Raises `NotAnswering`."""
+        listing = await self._in_thread(lambda: self._walk(hints), WALK_SECONDS + DEAD_SECONDS)
+        self.exists, self.complete = listing.exists, listing.complete
+        self.folders, self.errors = listing.folders, listing.errors
+        self.odd_names, self.swept_at = listing.odd_names, now
+        self.sidecars = sum(1 for path in listing.files if path in listing.owners)
+        self.files = len(listing.files) - self.sidecars
+        # A root that vanished as a whole is an unmounted disk rather than deleted sessions.
+        complete = listing.complete and listing.exists
+        plan = self._plan(listing.files, self.cursors, now, complete)
+        self.waiting = plan.waiting
+        return plan
+
+    def _walk(self, hints: Hints | None) -> Listing:
+        listing = self.walker.walk(WALK_SECONDS)
+        if hints is not None and listing.exists:
+            places = [place for place in watch_places(self.spec) if os.path.isdir(place[0])]
+            if places != self.places or self.watched is None:
+                self.places = places
+                self.watched = hints.watch(self.spec.path, places)
+        return listing
+
+    async def look(self, paths: set[str], now: int) -> Plan:
+        """What is to be read of some paths (files or folders). Raises `NotAnswering`."""
+        files, cursors = await self._in_thread(
+            lambda: self._look(paths), WALK_SECONDS + DEAD_SECONDS
+        )
+        # The cursors are chosen so that what is not listed is really gone.
+        return self._plan(files, cursors, now, complete=True)
+
+    def _look(self, paths: set[str]) -> tuple[dict[str, Seen], dict[str, Cursor]]:
+        """The files of ``paths``, and all cursors that they may concern."""
+        files: dict[str, Seen] = {}
+        wanted: set[str] = set()
+        for path in paths:
+            if os.path.isdir(path):
+                files.update(self.walker.walk(WALK_SECONDS, below=path).files)
+                continue
+            plain = plain_name(path)
+            wanted.update((path, path.removesuffix("-wal"), plain))
+            wanted.update(self.walker.owners(path))
+        for path in wanted:
+            seen = self.walker.look(path)
+            if seen is not None:
+                files[path] = seen
+        known = self.cursors
+        cursors = {path: known[path] for path in (*files, *wanted) if path in known}
+        for path, seen in files.items():
+            for name in self._former_names(path, seen):
+                if name in known and name not in files and not os.path.exists(name):
+                    cursors[name] = known[name]
+        return files, cursors
+
+    def _former_names(self, path: str, seen: Seen) -> list[str]:
+        plain = plain_name(path)
+        names = [plain, *(plain + ending for ending in COMPRESSED)]
+        former = self.by_inode.get((seen.device, seen.inode))
+        return [name for name in (former, *names) if name is not None and name != path]
+
+    def _plan(
+        self, files: dict[str, Seen], cursors: dict[str, Cursor], now: int, complete: bool
+    ) -> Plan:
+        owners = {path: names for path in files if (names := self.walker.owners(path))}
+        return reconcile(
+            files,
+            cursors,
+            now=now,
+            complete=complete,
+            outdated=self._outdated(files),
+            sidecars=owners,
+        )
+
+    def _outdated(self, files: dict[str, Seen]) -> set[str]:
+        """Paths that another version of their parser has read."""
+        found = set()
+        versions: dict[str, int] = {}
+        for path in files:
+            cursor = self.cursors.get(path)
+            name = self.walker.parser(path)
+            if cursor is None or name is None:
+                continue
+            if name not in versions:
+                versions[name] = self.version(path)
+            if cursor.parser_version != versions[name]:
+                found.add(path)
+        return found
+
+    def recent(self, now: int) -> set[str]:
+        """Paths that changed lately, for looking at them more often."""
+        limit = (now - RECENT_SECONDS * 1_000_000) * 1_000
+        return {
+            path
+            for path, cursor in self.cursors.items()
+            if not cursor.gone
+            and not cursor.blocked
+            and (cursor.mtime_ns is None or cursor.mtime_ns > limit)
+        }
+
+    async def _in_thread(self, work: Callable[[], T], seconds: float) -> T:
+        """Run ``work`` in a thread of this root, at most one at a time."""
+        if self.thread is not None and self.thread.is_alive():
+            self.hanging = True
+            raise NotAnswering(f"{self.spec.path} does not answer")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(call: Callable[[Any], None], value: Any) -> None:
+            if not done.done():
+                call(value)
+
+        def run() -> None:
+            try:
+                result = work()
+            except Exception as error:
+                _tell(loop, settle, done.set_exception, error)
+            else:
+                _tell(loop, settle, done.set_result, result)
+
+        self.thread = threading.Thread(target=run, name=f"walk {self.spec.agent}", daemon=True)
+        self.thread.start()
+        try:
+            async with asyncio.timeout(seconds):
+                result = await done
+        except TimeoutError:
+            self.hanging = True
+            raise NotAnswering(
+                f"{self.spec.path} does not answer for {seconds:g} s (a dead mount?)"
+            ) from None
+        self.hanging = False
+        return result
+
+
+def _tell(loop: asyncio.AbstractEventLoop, settle: Any, call: Any, value: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(settle, call, value)
+    except RuntimeError:
+        return  # the daemon is stopping
