@@ -25,16 +25,16 @@ _NAMES: Final[dict[ActionKind, str]] = {
     " str_replace str_replace_editor str_replace_based_edit_tool fs_write patch code_action"
     " text_editor editedexistingfile newfilecreated delete_file delete insert undo_edit"
     " write_to_file replace_file_content multi_replace_file_content strreplace append_file"
-    " editfile createfile filechange multi_edit fswrite insert_edit_into_file",
+    " editfile createfile filechange multi_edit fswrite insert_edit_into_file editor",
     "command": "bash shell exec_command local_shell run_shell_command run_command execute_command"
     " run_in_terminal terminal execute powershell execute_bash run_terminal_cmd shell_command exec"
     " bashoutput write_stdin unified_exec bash_tool execute_pwsh executebash container.exec"
-    " run_terminal_command read_bash write_bash",
+    " run_terminal_command read_bash write_bash run_commands",
     "search": "grep glob ls list find search_file_content list_directory grep_search file_search"
     " codebase_search search_files list_files ripgrep rg list_dir find_by_name toolsearch"
     " tool_search search list_code_definition_names finder codebase_search_agent view_code_item",
-    "read": "read read_file view read_many_files view_file fs_read notebookread view_image"
-    " open_file readfile view_file_outline read_lines cat fsread read_notebook_cell",
+    "read": "read read_file read_files view read_many_files view_file fs_read notebookread"
+    " view_image open_file readfile view_file_outline read_lines cat fsread read_notebook_cell",
     "web": "webfetch websearch web_fetch web_search google_web_search fetch search_web"
     " browser_action read_url_content read_web_page fetch_webpage url_fetch fetch_content",
     "agent": "task agent spawn_agent delegate subagent new_task send_input send_message"
@@ -202,6 +202,10 @@ _COMMITS: Final = re.compile(r"\bgit\b[^|;&]*\b(?:commit|merge|cherry-pick|rever
 
 
 def _command(arguments: dict[str, Any]) -> str | None:
+    several = arguments.get("commands")
+    if isinstance(several, list):
+        lines = [line for line in several if isinstance(line, str)]
+        return "\n".join(lines)[:COMMAND_CHARS] or None
     for key in _COMMAND_KEYS:
         value = arguments.get(key)
         if isinstance(value, list):
@@ -243,11 +247,20 @@ _NEW_KEYS: Final = (
     "new_source",
     "contents",
     "newText",
+    "new_text",
     "ReplacementContent",
     "CodeContent",
     "replace",
 )
-_OLD_KEYS: Final = ("old_string", "oldString", "old_str", "oldText", "TargetContent", "search")
+_OLD_KEYS: Final = (
+    "old_string",
+    "oldString",
+    "old_str",
+    "oldText",
+    "old_text",
+    "TargetContent",
+    "search",
+)
 
 
 def _sizes(added: int, removed: int, new: str, old: str) -> dict[str, int]:

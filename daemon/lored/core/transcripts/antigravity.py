@@ -64,9 +64,8 @@ class Antigravity:
         return {"session": name, "full": path.endswith("_full.jsonl"), "waiting": []}
 
     def sidecars(self, path: str) -> list[str]:
-        """Which workspace a conversation belongs to stands in the root's own files."""
-        root, cut, _ = path.rpartition("/brain/")
-        return [f"{root}/cache/last_conversations.json", f"{root}/history.jsonl"] if cut else []
+        """None of its own: the root's files tell the workspaces of all conversations."""
+        return []
 
     def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
         out: list[Record] = []

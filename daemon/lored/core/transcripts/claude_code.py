@@ -48,6 +48,7 @@ from lored.core.transcripts.texts import (
 
 _PROGRESS: Final = b'"type":"progress","data":{"type":"'
 _SNAPSHOT: Final = b'{"type":"file-history-snapshot"'
+_STAMP: Final = b'"timestamp":"'
 _PREFIX: Final = 1_024
 """Within it the type of a `progress` line stands: behind ids, cwd, version and branch."""
 _MARKS: Final = frozenset({"uuid", "sessionId", "leafUuid", "messageId"})
@@ -99,12 +100,23 @@ class ClaudeCode:
         if quiet and line.endswith(b"}") and b"}{" not in line:
             # The largest share of bytes: hook chatter and whole subagent messages that have
             # files of their own. Damaged ones are parsed, for what is glued behind them.
-            return []
+            return _time_only(state, line)
         objects, damage = decode_line(line, offset, _MARKS)
         records: list[Record] = list(damage)
         for index, item in enumerate(objects):
             _record(state, item, offset + index, records)
         return records
+
+
+def _time_only(state: dict[str, Any], line: bytes) -> list[Record]:
+    """The time of a chain line that is not parsed: its own stands behind those within it."""
+    out: list[Record] = []
+    at = line.rfind(_STAMP)
+    if at > 0 and state["session"] and not line.startswith(_SNAPSHOT):
+        start = at + len(_STAMP)
+        stamp = line[start : start + 24].decode("ascii", "replace")
+        learn_time(state, out, instant(stamp))
+    return out
 
 
 def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:

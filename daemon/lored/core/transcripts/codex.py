@@ -51,6 +51,7 @@ _MARKS: Final = frozenset({"timestamp", "payload", "ordinal"})
 _SKIPPED: Final = re.compile(
     rb'"(?:type":"(?:reasoning|image_generation_call|ghost_snapshot|world_state)|role":"developer)"'
 )
+_STAMP: Final = b'{"timestamp":"'
 _HISTORY: Final = b',"replacement_history":['
 _LONG: Final = 4_096
 _RESPONSES: Final = names_in(
@@ -101,11 +102,7 @@ class Codex:
         return {"session": self.session_id(path, b"") or "unknown", "line": 0, "turn": ""}
 
     def sidecars(self, path: str) -> list[str]:
-        """Thread names stand in `session_index.jsonl` of the root."""
-        for cut in ("/sessions/", "/archived_sessions/"):
-            root, found, _ = path.rpartition(cut)
-            if found:
-                return [f"{root}/session_index.jsonl"]
+        """None of its own: `session_index.jsonl` speaks about all threads of the root."""
         return []
 
     def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
@@ -115,13 +112,16 @@ class Codex:
         state["line"] += 1
         head = line[:256]
         if _SKIPPED.search(head) and line.endswith(b"}") and b"}{" not in line:
-            return []
+            out: list[Record] = []
+            if head.startswith(_STAMP):
+                learn_time(state, out, instant(head[14:38].decode("ascii", "replace")))
+            return out
         if len(line) > _LONG and b'"compacted"' in head:
             cut = line.find(_HISTORY)
             if cut > 0:
                 line = line[:cut] + b"}}"
         objects, damage = decode_line(line, offset, _MARKS)
-        out: list[Record] = list(damage)
+        out = list(damage)
         for item in objects:
             _line(state, item, offset, out)
         if state.get("pending"):

@@ -140,8 +140,15 @@ def _read_objects(
             continue
         if isinstance(value, dict):
             objects.append(value)
-        else:
+        elif position == 0 and end == len(text):
             damage.append(Damage("not_object", offset, size))
+        else:  # the end of a record whose beginning is missing
+            after = _resync(text, position, end, marks)
+            damage.append(Damage("json" if after is None else "spliced", offset, size))
+            if after is None:
+                return
+            position = after
+            continue
         position = end
         while position < len(text) and text[position] in " \t\r\n":
             position += 1
@@ -151,7 +158,7 @@ def _read_objects(
 
 def _reason(text: str, start: int, error: ValueError) -> str:
     """`torn` when the text ends inside a record that was right so far, else `json`."""
-    if not text.startswith("{", start):
+    if not text.startswith(("{", "["), start):
         return "json"
     message = getattr(error, "msg", "")
     at = getattr(error, "pos", start)

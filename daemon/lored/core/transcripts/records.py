@@ -162,7 +162,9 @@ class LineParser(Protocol):
         ...
 
     def sidecars(self, path: str) -> list[str]:
-        """Other files whose change concerns this session (`.meta.json`, ...)."""
+        """Other files that speak about this session only (`.meta.json`, ...). What a root has
+        one of for all its sessions is a sidecar by `classify` alone, and its records name
+        their sessions."""
         ...
 
     def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:

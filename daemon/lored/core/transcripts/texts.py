@@ -41,7 +41,7 @@ def keep(text: str, limit: int = MESSAGE_CHARS) -> tuple[str, int]:
         text = f"{text[:head]}\n[… {dropped} bytes left out …]\n{text[-tail:]}"
     if "\0" in text:
         text = text.replace("\0", "")
-    if len(text) > UNBROKEN_CHARS and _has_run(text):
+    if _has_run(text):
         short = _BLOB.sub(_without_blob, text)
         if len(short) != len(text):
             dropped += len(text) - len(short)
@@ -111,7 +111,11 @@ def count_or_none(value: Any) -> int | None:
 
 def _has_run(text: str) -> bool:
     """Whether a run that `_BLOB` would look at occurs: ten times cheaper than the search."""
-    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE) or ";base64," in text
+    if ";base64," in text:
+        return True
+    if len(text) <= UNBROKEN_CHARS:
+        return False
+    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE)
 
 
 def _without_blob(match: re.Match[str]) -> str:
