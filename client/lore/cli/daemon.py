@@ -94,12 +94,14 @@ def status(inv: Invocation) -> int:
 def show_status(screen: Screen, answer: Answer) -> None:
     """Figures in a column, roots as a table, then what is degraded and how to mend it."""
     head = [f"lored {answer.get('version', '?')}"]
-    if answer.get("pid"):
+    if answer.get("direct"):
+        head.append("no daemon: the stores are read directly")
+    elif answer.get("pid"):
         head.append(f"pid {answer['pid']}")
     if answer.get("started_at"):
         head.append(f"started {ago(answer['started_at'])}")
     screen.say(screen.paint("  ".join(head), "bold"))
-    rows = [("socket", str(answer.get("socket", "")))]
+    rows = [(name, str(answer[name])) for name in ("socket", "data") if answer.get(name)]
     stores = [f"{s.get('name')} {size(s.get('bytes', 0))}" for s in answer.get("stores", ())]
     rows += [("stores", ", ".join(stores))] if stores else []
     rows += [(name, _figures(name, answer[name])) for name in SHOWN if answer.get(name)]

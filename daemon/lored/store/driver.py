@@ -81,15 +81,20 @@ def _probe() -> tuple[bool, str]:
 HAS_VEC, VEC_REASON = _probe()
 
 
-def connect(path: str, *, read_only: bool, timeout_s: float = 5.0) -> Connection:
+def connect(
+    path: str, *, read_only: bool, immutable: bool = False, timeout_s: float = 5.0
+) -> Connection:
     """Open ``path`` in autocommit mode (transactions are explicit), with sqlite-vec if any.
 
-    ``read_only`` opens with ``mode=ro`` and never creates the file. May be used from another
+    ``read_only`` opens with ``mode=ro`` and never creates the file; ``immutable`` also takes no
+    locks and needs no WAL, for a file that nobody can write. May be used from another
     thread than the one that made it, one thread at a time.
     """
     from urllib.parse import quote
 
     uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rwc'}"
+    if immutable:
+        uri += "&immutable=1"
     connection = sqlite.connect(
         uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
     )
