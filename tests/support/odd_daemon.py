@@ -64,7 +64,8 @@ async def stick(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def fill(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
-    """An answer of that many bytes."""
+    """An answer of that many bytes, after a moment."""
+    await asyncio.sleep(0.1)
     return {"text": "x" * params["bytes"]}
 
 
@@ -137,6 +138,12 @@ for _method, _handler in (
     (Method("test.block", "", (_seconds,), "", deadline="long"), block),
     (Method("test.stick", "", (_seconds,), "", deadline="long"), stick),
     (Method("test.fill", "", (Param("bytes", "int", "", required=True),), ""), fill),
+    (
+        Method(
+            "test.fill_long", "", (Param("bytes", "int", "", required=True),), "", deadline="long"
+        ),
+        fill,
+    ),
     (Method("test.fail", "", (Param("kind", "text", "", required=True), _name), ""), fail),
     (
         Method(

@@ -21,7 +21,7 @@ from lore.wire.limits import DEADLINES
 from lore.wire.methods import BY_NAME, Method
 from lored.rpc.counters import Counters
 from lored.rpc.faults import translate
-from lored.rpc.lanes import make_lanes
+from lored.rpc.lanes import lane_of, make_lanes
 from lored.rpc.parameters import FORMS
 from lored.services.app import App, Call
 
@@ -33,13 +33,27 @@ Handler = Callable[[App, Call, dict[str, Any]], Awaitable[dict[str, Any]] | dict
 SLOW_SECONDS: Final = 1.0
 """A request slower than this is logged at info even when it went well."""
 
+OBEY_SECONDS: Final = 1.0
+"""For a cancelled handler to end; an interrupted search takes a millisecond."""
+
 log = structlog.get_logger()
 
 
 class Pending:
     """One request on its way: who asked, for what, and its single answer."""
 
-    __slots__ = ("answered", "arrived", "call", "id", "method", "owner", "params", "task", "timer")
+    __slots__ = (
+        "answered",
+        "arrived",
+        "call",
+        "holds_slot",
+        "id",
+        "method",
+        "owner",
+        "params",
+        "task",
+        "timer",
+    )
 
     def __init__(
         self, owner: "Connection", message_id: int | None, method: Method, params: dict[str, Any]
@@ -47,6 +61,7 @@ class Pending:
         self.owner, self.id, self.method, self.params = owner, message_id, method, params
         self.arrived = time.monotonic()
         self.answered = False
+        self.holds_slot = False
         self.call: Call | None = None
         self.task: asyncio.Task[dict[str, Any]] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -110,7 +125,7 @@ class Dispatcher:
         pending.call = call
         pending.timer = self._loop.call_later(DEADLINES[method.deadline], self._expire, pending)
         owner.begin(pending)
-        self.lanes[method.deadline].submit(pending)
+        self.lanes[lane_of(method)].submit(pending)
 
     @staticmethod
     def _unknown(name: str) -> Invalid:
@@ -122,6 +137,7 @@ class Dispatcher:
         """Start the handler of a request whose turn has come."""
         handler = self._handlers[pending.method.name]
         work: Any = handler(self.app, pending.call, pending.params)  # type: ignore[arg-type]
+        pending.holds_slot = True
         pending.task = self._loop.create_task(work)
         pending.task.add_done_callback(lambda task: self._ended(pending, task))
 
@@ -134,7 +150,12 @@ class Dispatcher:
                 self._answer(pending, task.result())
             else:
                 self.refuse(pending, self._explain(pending, error))
-        self.lanes[pending.method.deadline].release(pending.owner)
+        self._release(pending)
+
+    def _release(self, pending: Pending) -> None:
+        if pending.holds_slot:
+            pending.holds_slot = False
+            self.lanes[lane_of(pending.method)].release(pending.owner)
 
     def _answer(self, pending: Pending, result: dict[str, Any]) -> None:
         try:
@@ -207,5 +228,14 @@ class Dispatcher:
         self.refuse(pending, error)
         if pending.task is not None:
             pending.task.cancel()
+            self._loop.call_later(OBEY_SECONDS, self._abandon, pending)
         else:
-            self.lanes[pending.method.deadline].withdraw(pending)
+            self.lanes[lane_of(pending.method)].withdraw(pending)
+
+    def _abandon(self, pending: Pending) -> None:
+        """A handler that does not obey its cancellation loses its slot: a few of them must
+        not stop everybody's requests of that class."""
+        if pending.holds_slot:
+            request = pending.call.request_id if pending.call else None
+            log.error("handler_hangs", method=pending.method.name, request=request)
+            self._release(pending)

@@ -1,24 +1,35 @@
-"""Who runs next: per-client queues served round robin, one lane for each class of methods.
+"""Who runs next: per-client queues served in turn, one lane for each class of methods.
 
 A client may send 32 requests at once, but the stores have one writer thread and two or three
-readers. Were every request started on arrival, a client that floods would put its 32 in front
-of everybody else's one. So each lane has a few slots, a client may hold only part of them,
-and the clients that wait take turns. The slots keep the threads of the stores busy and no
-more, so that a newcomer waits for about one request of others.
+readers, and what they compute shares one interpreter lock. Were every request started on
+arrival, a client that floods would put its 32 in front of everybody else's one. So each lane
+has a few slots, a client holds one of them (of the short classes), and whoever was served
+longest ago is next: a newcomer waits for about one request and shares the machine with one.
 
-As a client holds one slot of the write lane at most, its writes happen in the order sent.
+It follows that the writes of a client happen in the order sent.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Final, Protocol
+from weakref import WeakKeyDictionary
+
+from lore.wire.methods import Method
 
 SLOTS: Final = {
     # class: (slots of the lane, of these for one client)
-    "quick": (4, 2),  # two or three readers a store, one ahead to keep them fed
-    "search": (3, 2),  # CPU-bound on the readers of one store
-    "write": (2, 1),  # one in the writer, one preparing; order within a client
+    "quick": (4, 1),  # two or three readers a store, one ahead to keep them fed
+    "search": (3, 1),  # the readers of the sessions store
+    "write": (2, 1),  # one in the writer, one preparing
     "long": (16, 8),  # mostly waiting; bounded only against abuse
+    "session": (16, 2),  # greeting and looking after the daemon: never behind the work
 }
+
+_SESSION: Final = frozenset({"hello", "subscribe", "status", "health", "metrics"})
+
+
+def lane_of(method: Method) -> str:
+    """The lane that a method's requests run in."""
+    return "session" if method.name in _SESSION else method.deadline
 
 
 class Owner(Protocol):
@@ -47,7 +58,10 @@ class Lane:
         self._slots, self._share = slots, share
         self._running: dict[Owner, int] = {}
         self._busy = 0
-        self._waiting: OrderedDict[Owner, deque[Job]] = OrderedDict()
+        self._waiting: dict[Owner, deque[Job]] = {}
+        self._turn = 0
+        self._served: WeakKeyDictionary[Owner, int] = WeakKeyDictionary()
+        """Number of the last turn that each client had."""
 
     @property
     def depth(self) -> dict[str, int]:
@@ -85,13 +99,14 @@ class Lane:
     def advance(self) -> None:
         """Start what can start; call when a client reads again."""
         while self._busy < self._slots:
-            owner = next((o for o in self._waiting if o.may_start and self._fits(o)), None)
-            if owner is None:
+            ready = [owner for owner in self._waiting if self._fits(owner)]
+            if not ready:
                 return
-            queue = self._waiting.pop(owner)
+            owner = min(ready, key=lambda one: self._served.get(one, 0))
+            queue = self._waiting[owner]
             job = queue.popleft()
-            if queue:
-                self._waiting[owner] = queue  # to the end of the round
+            if not queue:
+                del self._waiting[owner]
             self._begin(job)
 
     def _fits(self, owner: Owner) -> bool:
@@ -103,10 +118,12 @@ class Lane:
 
     def _begin(self, job: Job) -> None:
         self._busy += 1
+        self._turn += 1
+        self._served[job.owner] = self._turn
         self._running[job.owner] = self._running.get(job.owner, 0) + 1
         job.start()
 
 
 def make_lanes() -> dict[str, Lane]:
-    """One lane for each deadline class."""
+    """All lanes by name."""
     return {name: Lane(*bounds) for name, bounds in SLOTS.items()}
