@@ -189,6 +189,19 @@ def test_outcome_without_command_finds_its_call() -> None:
     }
 
 
+def test_calls_without_any_outcome_count_when_their_turn_is_over() -> None:
+    records: list[Record] = [
+        say("add a cache"),
+        Action("c1", "edit", "write", target="cache.py"),
+        Action("c2", "command", "shell", command="pytest -q"),
+    ]
+    assert render(*records)["files"] == []
+    done = render(*records, say("Done.", "a", "assistant"))
+    assert done["key_actions"] == "Key actions: edited cache.py, ran pytest -q."
+    later = render(*records, say("now add a test for it", "u2"), *edited("cache.py", key="c1"))
+    assert later["files"][0]["edits"] == 1 and later["tests"]["status"] == "unknown"
+
+
 def test_the_same_call_reported_twice_counts_once() -> None:
     records = [*ran("npm test", key="c1"), *ran("npm test", key="c1")]
     assert render(*records)["counts"]["actions"] == 1

@@ -55,12 +55,25 @@ def take_action(state: State, action: Action) -> None:
         state["tail"] = "refused"
         return
     failed = action.status == "failed"
-    if failed:
-        counts["failed"] += 1
+    counts["failed"] += failed
     if kind == "edit":
         _edit(state, deed, failed, output)
     elif kind == "command":
         _command(state, deed, action, failed, output)
+
+
+def settle_open(state: State) -> None:
+    """Count the calls that wait for an outcome as done, outcome unknown: their turn is over. Some
+    formats (Cursor) record no results at all."""
+    for mark, deed in state["open"].items():
+        push(state["done"], mark, DONE_ACTIONS)
+        state["counts"]["actions"] += 1
+        state["kinds"][deed["kind"]] = state["kinds"].get(deed["kind"], 0) + 1
+        if deed["kind"] == "edit":
+            _edit(state, deed, False, "")
+        for step in deed.get("steps", ()):
+            _step(state, Step(*step), None, None, None)
+    state["open"] = {}
 
 
 def _opened(action: Action) -> dict[str, Any]:
@@ -115,12 +128,16 @@ def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, o
     tests = outcomes.read_tests(output) if any(s.kind == "test" for s in steps) else None
     if tests is not None and tests.failed:
         failed = True
+    unknown = action.status == "unknown" and tests is None
     culprit = _culprit(steps, failed, tests)
     for step in steps:
         bad = failed and step == culprit
         if failed and not bad and culprit is not None and steps.index(step) > steps.index(culprit):
             continue  # never reached, or unknown
-        _step(state, step, bad, tests if step.kind == "test" else None, action.exit_code)
+        counted = tests if step.kind == "test" else None
+        _step(state, step, None if unknown else bad, counted, action.exit_code)
+        if unknown:
+            continue
         if bad:
             message = outcomes.read_error(output) or (
                 f"exit code {action.exit_code}" if action.exit_code else "failed"
@@ -141,8 +158,13 @@ def _culprit(steps: list[Step], failed: bool, tests: outcomes.Tests | None) -> S
 
 
 def _step(
-    state: State, step: Step, bad: bool, tests: outcomes.Tests | None, exit_code: int | None
+    state: State,
+    step: Step,
+    bad: bool | None,
+    tests: outcomes.Tests | None,
+    exit_code: int | None,
 ) -> None:
+    """Note one run; ``bad`` None = nobody knows how it ended."""
     is_check = step.kind in ("test", "build", "lint")
     if not is_check and step.kind not in ("install", "push", "change", "run"):
         return
@@ -153,8 +175,8 @@ def _step(
     else:
         items.remove(entry)
     entry["runs"] += 1
-    entry["failures"] += bad
-    entry["ok"] = not bad
+    entry["failures"] += bool(bad)
+    entry["ok"] = None if bad is None else not bad
     entry["seq"] = state["seq"]
     if exit_code is not None:
         entry["exit"] = exit_code

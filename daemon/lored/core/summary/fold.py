@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.summary import statements
-from lored.core.summary.deeds import take_action
+from lored.core.summary.deeds import settle_open, take_action
 from lored.core.summary.requests import headline, read_request
 from lored.core.summary.state import (
     DECISIONS,
@@ -94,6 +94,7 @@ def _user(state: State, message: Message) -> None:
         _replace_request(state, mark, words)
         return
     _close_turn(state)
+    settle_open(state)
     push(state["seen"], mark, SEEN_REQUESTS)
     state["turn"] += 1
     state["counts"]["messages"] += 1

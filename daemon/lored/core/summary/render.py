@@ -5,11 +5,14 @@ The two lines have the form that Recursive's documents promise:
 `Key actions: edited src/permissions.rs, added 12 tests.`
 """
 
+import copy
+import re
 from datetime import UTC, tzinfo
 from typing import Any, Final
 
 from lored.core import clock
 from lored.core.summary import statements
+from lored.core.summary.deeds import settle_open
 from lored.core.summary.phrases import brief_path, is_order, is_question, listed, phrase, short_path
 from lored.core.summary.requests import headline
 from lored.core.summary.state import DECISIONS, NEXT_STEPS, cut
@@ -27,6 +30,13 @@ QUIET_S: Final = 1_800
 """An agent that has written nothing for so long is not at work (slow tools and thinking models
 were seen to take up to 20 minutes)."""
 
+_EXCUSE: Final = re.compile(
+    r"pre-?existing|unrelated|already (?:failing|broken|fail)|not (?:related to|caused by)"
+    r"|known issue"
+    r"|expected to fail|无关|既存の|関係ない",
+    re.IGNORECASE,
+)
+_RESULTS: Final = {True: "ok", False: "failed", None: "unknown"}
 _OUTCOMES: Final = {
     "completed": "Completed",
     "failed": "Failed",
@@ -46,6 +56,9 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
             is then interrupted, not active).
         zone: whose calendar the date in the line follows.
     """
+    if state["open"] and state["tail"] == "assistant":
+        state = copy.deepcopy(state)
+        settle_open(state)
     known = {**state["session"], **{k: v for k, v in session.items() if v is not None}}
     if state["session"].get("title"):
         known["title"] = state["session"]["title"]
@@ -156,22 +169,25 @@ def _status(state: State, quiet: bool) -> str:
     interrupted when it has gone quiet), or stopped by the person."""
     known, stated = state["session"], state["session"].get("status")
     newer = (state["last_at"] or "") > (known.get("status_at") or "")
-    if stated in ("completed", "failed"):
-        return str(stated)
+    if stated == "failed":
+        return "failed"
     if stated == "interrupted" and not newer:
         return "interrupted"
     if state["tail"] == "refused":
         return "interrupted"
-    if state["tail"] == "assistant":
+    if state["tail"] == "assistant" or (stated == "completed" and not newer):
         return "failed" if _ends_failing(state) else "completed"
     return "interrupted" if quiet else "active"
 
 
 def _ends_failing(state: State) -> bool:
     """The last test, build or lint failed, nothing passed since, and files were edited: the
-    work was left broken. Without edits a failing check is a finding, not a failure."""
-    checks = state["checks"]
-    return bool(checks) and not checks[-1]["ok"] and bool(state["files"])
+    work was left broken. Without edits a failing check is a finding, not a failure, and so it is
+    when the closing words say that it has other causes."""
+    checks, said = state["checks"], state["said"]
+    if not checks or checks[-1]["ok"] is not False or not state["files"]:
+        return False
+    return said is None or _EXCUSE.search(said["text"]) is None
 
 
 def _files(state: State, cwd: str | None) -> list[dict[str, Any]]:
@@ -194,7 +210,7 @@ def _command(entry: dict[str, Any]) -> dict[str, Any]:
     found = {
         "command": entry["label"],
         "kind": entry["kind"],
-        "status": "ok" if entry["ok"] else "failed",
+        "status": _RESULTS[entry["ok"]],
         "runs": entry["runs"],
         "failures": entry["failures"],
         "exit_code": entry.get("exit"),
@@ -211,7 +227,7 @@ def _tests(state: State) -> dict[str, Any] | None:
     if not runs:
         return {"added": added} if added else None
     best = next((e for e in reversed(runs) if "tests" in e), runs[-1])
-    found: dict[str, Any] = {"command": best["label"], "status": "ok" if best["ok"] else "failed"}
+    found: dict[str, Any] = {"command": best["label"], "status": _RESULTS[best["ok"]]}
     if "tests" in best:
         found["passed"], found["failed"], found["unit"] = best["tests"]
     if added:
@@ -271,12 +287,12 @@ def _key_actions(state: State, summary: dict[str, Any]) -> str | None:
         )
     if not parts:
         parts = [
-            f"ran {cut(e['label'], 50)}{'' if e['ok'] else ' (failed)'}"
+            f"ran {cut(e['label'], 50)}{' (failed)' if e['ok'] is False else ''}"
             for e in state["others"][-FILES_NAMED:]
         ]
     looked = state["kinds"].get("read", 0) + state["kinds"].get("search", 0)
     if not parts and looked:
-        parts = [f"read and searched {looked} times"]
+        parts = [f"read and searched {'once' if looked == 1 else f'{looked} times'}"]
     if not parts:
         return None
     while len(parts) > 1 and len(", ".join(parts)) > KEY_ACTIONS_CHARS:
@@ -295,7 +311,8 @@ def _check_parts(state: State) -> list[str]:
             failed = f", {tests['failed']} failed" if tests["failed"] else ""
             parts.append(f"ran {label} ({tests['passed']}{unit} passed{failed})")
         else:
-            parts.append(f"ran {label} ({'passed' if tests['status'] == 'ok' else 'failed'})")
+            said = {"ok": " (passed)", "failed": " (failed)"}.get(tests["status"], "")
+            parts.append(f"ran {label}{said}")
     parts += [
         f"{cut(entry['label'], 40)} still fails"
         for entry in state["errors"]
