@@ -18,7 +18,7 @@ from lore.errors import Unavailable
 GONE_SECONDS = 8.0
 """Longest wait for the daemon's end: it promises to exit within 5 s, whatever hangs."""
 
-SHOWN = ("facts", "sessions", "index", "embedding", "queues", "memory", "spool")
+SHOWN = ("facts", "sessions", "embedding", "queues", "memory", "spool")
 """Parts of `status` shown in text, in this order; `--json` has everything."""
 
 FOLLOW_SECONDS = 0.25
@@ -104,6 +104,8 @@ def show_status(screen: Screen, answer: Answer) -> None:
     rows = [(name, str(answer[name])) for name in ("socket", "data") if answer.get(name)]
     stores = [f"{s.get('name')} {size(s.get('bytes', 0))}" for s in answer.get("stores", ())]
     rows += [("stores", ", ".join(stores))] if stores else []
+    if isinstance(answer.get("index"), dict):
+        rows.append(("index", index_line(answer["index"])))
     rows += [(name, _figures(name, answer[name])) for name in SHOWN if answer.get(name)]
     for label, value in rows:
         screen.say(f"  {screen.paint(f'{label:10}', 'dim')}{clean(value)}")
@@ -112,6 +114,22 @@ def show_status(screen: Screen, answer: Answer) -> None:
         screen.say("")
         show_roots(screen, roots)
     show_degraded(screen, answer.get("degraded", []))
+
+
+def index_line(index: Answer) -> str:
+    """What the index is doing, in one line."""
+    progress = index.get("progress") or {}
+    parts = [str(index.get("state", ""))]
+    if parts[0] not in ("idle", "") and progress.get("bytes_total"):
+        done, total = progress.get("bytes_done", 0), progress["bytes_total"]
+        parts.append(f"{done / total:.0%} of {size(total)}")
+    if progress.get("messages"):
+        parts.append(f"{progress['messages']:,} messages read")
+    if index.get("queue"):
+        parts.append(f"{index['queue']:,} files wait")
+    if progress.get("latency_ms") is not None:
+        parts.append(f"last change searchable after {seconds(progress['latency_ms'] / 1000)}")
+    return ", ".join(parts)
 
 
 def _figures(name: str, value: Any) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from lore.cli import views
+from lore.cli import digest, views
 from lore.cli.arguments import AGENT, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
 from lore.cli.invocation import Invocation
-from lore.cli.render import Screen, one_line, wrap
+from lore.cli.render import Screen, wrap
 from lore.cli.times import stamp
 
 STATES = ("completed", "failed", "interrupted", "active")
-SHOWN_ACTIONS = 20
-"""Actions listed in text; `--json` has them all."""
 
 
 def sessions(inv: Invocation) -> int:
@@ -58,80 +55,7 @@ def session(inv: Invocation) -> int:
         return _messages(inv)
     answer = inv.call("session", id=o.id)
     found = answer.get("session", answer)
-    return inv.show(answer, lambda screen: _show(screen, found))
-
-
-def _show(screen: Screen, found: dict[str, Any]) -> None:
-    summary = found.get("summary") or {}
-    screen.say(screen.paint(str(found.get("id", "")), "cyan", "bold"))
-    screen.say(views.session_head(found))
-    for name in ("title", "cwd", "worktree", "branch", "model", "parent", "forked_from"):
-        if found.get(name):
-            screen.say(f"{name.replace('_', ' ')}: {one_line(str(found[name]))}")
-    if found.get("cost_usd"):
-        screen.say(f"cost: {found['cost_usd']:.4f} USD")
-    for name in ("line", "key_actions"):
-        if summary.get(name):
-            screen.say("", *wrap(str(summary[name]), screen.columns, "")) if name == "line" else (
-                screen.say(*wrap(str(summary[name]), screen.columns, ""))
-            )
-    _block(screen, "goal", [summary["goal"]] if summary.get("goal") else [])
-    for name in (
-        "redirections",
-        "decisions",
-        "errors",
-        "next_steps",
-        "files",
-        "commands",
-        "commits",
-    ):
-        _block(screen, name.replace("_", " "), summary.get(name) or [])
-    if summary.get("tests"):
-        _block(screen, "tests", [summary["tests"]])
-    actions = found.get("actions") or []
-    if actions:
-        screen.say("", screen.paint(f"actions ({len(actions)})", "bold"))
-        screen.table(
-            [
-                (
-                    stamp(item.get("started_at") or item.get("at")),
-                    str(item.get("kind", "")),
-                    {True: "failed", False: "ok"}.get(item.get("failed"), ""),
-                    str(item.get("target") or item.get("command") or item.get("tool") or ""),
-                )
-                for item in actions[-SHOWN_ACTIONS:]
-            ],
-            shrink=3,
-        )
-    if found.get("facts"):
-        screen.say("", screen.paint("facts stated in it", "bold"))
-        for fact in found["facts"]:
-            views.show_brief(screen, fact)
-    screen.say(
-        "", screen.paint(f"lore session {found.get('id')} --messages 0-20 shows messages", "dim")
-    )
-
-
-def _block(screen: Screen, title: str, items: list[Any]) -> None:
-    if not items:
-        return
-    screen.say("", screen.paint(title, "bold"))
-    for item in items:
-        lines = wrap(one_line(_plain(item)), screen.columns, "    ")
-        screen.say("  - " + lines[0].strip() if lines else "  -", *lines[1:])
-
-
-def _plain(item: Any) -> str:
-    """A summary entry as text: maps become their values, counts get their name."""
-    if not isinstance(item, dict):
-        return str(item)
-    words = []
-    for key, value in item.items():
-        if isinstance(value, str):
-            words.append(value)
-        elif value is not None and value is not False:
-            words.append(f"{key} {value}" if value is not True else key)
-    return ", ".join(words)
+    return inv.show(answer, lambda screen: digest.show(screen, found))
 
 
 def _messages(inv: Invocation) -> int:

@@ -16,6 +16,7 @@ from lore.cli.invocation import Answer, Invocation
 from lore.cli.recall import show_hits
 from lore.cli.render import Screen, one_line
 from lore.cli.times import ago, day
+from lore.errors import LoreError
 
 EXAMPLE_WORDS = 4
 """Words of the example query: as many as a person would type."""
@@ -43,7 +44,11 @@ def up(inv: Invocation) -> int:
         if not inv.options.no_wait:
             indexed = wait_for_index(inv, accepted)
     found = agents(inv)
-    example = _example(inv)
+    try:
+        example = _example(inv)
+    except LoreError as error:  # a proof that fails must not hide what was found
+        example = None
+        inv.screen.note(f"no example: {one_line(error.message)}")
     data = {"status": status, "indexed": indexed, "agents": found, "example": example}
     return inv.show(data, lambda screen: _report(screen, data))
 
