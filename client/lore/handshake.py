@@ -100,8 +100,12 @@ def open_link(
     Raises `Unavailable`, `Incompatible`, or what the daemon answers (`busy`).
     """
     link = _greet(paths, hello, start, deadline, start_seconds)
-    if start and is_newer(__version__, str(link.server.get("version", ""))) and _may_replace(paths):
-        _drain(link, paths)
+    if (
+        start
+        and is_newer(__version__, str(link.server.get("version", "")))
+        and _may_replace(paths)
+        and _drain(link, paths)
+    ):
         link = _greet(paths, hello, start, deadline, start_seconds)
     _check_protocol(link)
     return link
@@ -193,17 +197,21 @@ def _may_replace(paths: Paths) -> bool:
     return True
 
 
-def _drain(link: Link, paths: Paths) -> None:
-    """Ask the daemon to finish, and wait until it is gone."""
+def _drain(link: Link, paths: Paths) -> bool:
+    """Ask the daemon to finish, and wait until it is gone; False if it refuses (the link is
+    good then)."""
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
         link.ask("drain", {"reason": f"client {__version__} replaces it"}, deadline)
         while True:
             link.read(deadline)
-    except (EOFError, OSError, LoreError):
+    except LoreError:
+        return False
+    except (EOFError, OSError):
         pass
     link.stream.close()
     _wait_gone(paths)
+    return True
 
 
 def _wait_gone(paths: Paths) -> None:

@@ -29,9 +29,6 @@ MARGIN_SECONDS = 1.0
 
 QUICK_SECONDS = DEADLINES["quick"] + MARGIN_SECONDS
 
-HOOK_SECONDS = 0.15
-"""The budget of a prompt hook, connecting included: then the agent goes on without memory."""
-
 
 class Lost(Exception):
     """The connection died; `unseen`: before the daemon can have had the whole message."""

@@ -172,6 +172,21 @@ def test_a_newer_client_replaces_an_older_daemon_once(spawning: Paths, home: Pat
         assert old.process.poll() is None
 
 
+def test_a_daemon_that_refuses_to_drain_is_kept(where: Paths, tiny: TinyDaemon) -> None:
+    def refuse(peer: object, params: object) -> object:
+        raise errors.Conflict("a restore is running")
+
+    os.environ["LORE_NO_SPAWN"] = ""  # the fixture restores it
+    os.makedirs(where.state_dir)
+    tiny.scripts["hello"] = lambda peer, params: {"version": "0.0.1", "protocol": 1}
+    tiny.scripts["drain"] = refuse
+    started = time.monotonic()
+    with Client() as client:
+        assert client.ping() == {"pong": True}
+    assert tiny.methods() == ["drain", "ping"]
+    assert time.monotonic() - started < handshake.DRAIN_SECONDS
+
+
 def wait_free(where: Paths) -> None:
     for _ in launch.pauses(time.monotonic() + 10):
         if spawn.holder(where) is None:
