@@ -24,6 +24,9 @@ from lore.wire.codec import (
 from lore.wire.framing import Framer
 from lore.wire.messages import BadMessage, FramingError, Message, Notification, Request, Response
 
+unhurried = settings(deadline=None)
+"""On a busy machine a single example may take long."""
+
 TEXT = st.text(max_size=40)  # Hypothesis never makes lone surrogates by default
 SCALARS = (
     st.none()
@@ -75,6 +78,7 @@ def cut(stream: bytes, places: list[int]) -> list[bytes]:
     return [stream[a:b] for a, b in itertools.pairwise(marks)]
 
 
+@unhurried
 @given(
     st.sampled_from(["daemon", "client"]),
     st.lists(REQUESTS | NOTIFICATIONS | RESPONSES, min_size=1, max_size=6),
@@ -87,12 +91,14 @@ def test_any_split_gives_the_same_messages(
     assert outcome(role, cut(stream, places)) == (messages, None)
 
 
+@unhurried
 @given(st.lists(REQUESTS, min_size=1, max_size=3))
 def test_byte_by_byte_gives_the_same_messages(messages: list[Message]) -> None:
     stream = b"".join(map(encode, messages))
     assert outcome("daemon", [bytes([byte]) for byte in stream]) == (messages, None)
 
 
+@unhurried
 @given(
     st.binary(max_size=60)
     | st.builds(
@@ -131,6 +137,7 @@ def pack(value: Any, single: bool) -> bytes:
         return msgpack.packb(value)
 
 
+@unhurried
 @given(st.lists(st.lists(ANYTHING, max_size=3), min_size=1, max_size=3), st.booleans())
 def test_the_framer_ends_messages_where_msgpack_does(values: list[Any], single: bool) -> None:
     packed = [pack(value, single) for value in values]
@@ -139,6 +146,7 @@ def test_the_framer_ends_messages_where_msgpack_does(values: list[Any], single: 
     assert whole == packed
 
 
+@unhurried
 @given(ANYTHING)
 def test_a_request_is_taken_whole_or_refused_by_its_id(value: Any) -> None:
     (message,) = Codec("daemon").feed(msgpack.packb([0, 77, "f", [{"value": value}]]))
@@ -190,7 +198,3 @@ def test_mutated_frames_neither_crash_nor_hang_nor_grow() -> None:
     unit = 1 if sys.platform == "darwin" else 1024
     assert growth * unit < 16 << 20
     assert slowest < 2.0
-
-
-settings.register_profile("wire", deadline=None)
-settings.load_profile("wire")
