@@ -177,6 +177,8 @@ class Mirror:
                     async with self._app.registry.facts(scope) as database:
                         await database.write(settle)
                 self._seen[scope] = signature
+                if data != found.data:
+                    self._app.events.publish("status", {"mirrored": path}, scope)
                 self._report(scope, path, report, len(written))
                 return self._wire(report)
             raise Refused(f"{path} changed {RACES} times while it was being merged")
