@@ -262,6 +262,15 @@ def test_commits_from_records_and_output() -> None:
     assert "made 2 commits, last deadbee" in found["key_actions"]
 
 
+def test_a_quiet_commit_has_its_subject_from_the_command() -> None:
+    found = render(
+        *ran('git commit -q -m "docs: explain limits" && git push -q', ""),
+        *ran("git commit -qm x", "nothing to commit, working tree clean"),
+    )
+    assert found["commits"] == [{"id": None, "subject": "docs: explain limits"}]
+    assert found["key_actions"] == "Key actions: committed (docs: explain limits)."
+
+
 def test_deleted_and_created_files_are_named_so() -> None:
     found = render(*edited("old.py", change="delete"), *edited("new.py", change="add"))
     assert found["key_actions"] == "Key actions: created new.py, deleted old.py."

@@ -46,7 +46,9 @@ def take_action(state: State, action: Action) -> None:
         return
     push(state["done"], mark, DONE_ACTIONS)
     deed = {**(begun or {}), **_opened(action)}
-    state["tail"] = "action"
+    if action.status != "unknown":  # what a person typed after `!` has no outcome, and no sequel
+        state["tail"] = "action"
+        state["outcomes"] = True
     counts, kind = state["counts"], deed["kind"]
     counts["actions"] += 1
     state["kinds"][kind] = state["kinds"].get(kind, 0) + 1
@@ -63,8 +65,11 @@ def take_action(state: State, action: Action) -> None:
 
 
 def settle_open(state: State) -> None:
-    """Count the calls that wait for an outcome as done, outcome unknown: their turn is over. Some
-    formats (Cursor) record no results at all."""
+    """Count the calls that wait for an outcome as done, outcome unknown: their turn is over. Only
+    in sessions without any outcome, of formats that record none (Cursor); elsewhere a call
+    without one was interrupted and did nothing."""
+    if state["outcomes"]:
+        return
     for mark, deed in state["open"].items():
         push(state["done"], mark, DONE_ACTIONS)
         state["counts"]["actions"] += 1
@@ -123,8 +128,9 @@ def _change(output: str) -> str:
 
 def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, output: str) -> None:
     steps = [Step(*step) for step in deed.get("steps", ())]
-    if action.commit or (any(s.kind == "commit" for s in steps) and not failed):
-        _commit(state, action, output)
+    committed = next((s for s in steps if s.kind == "commit"), None)
+    if action.commit or (committed and action.status == "ok"):
+        _commit(state, action, output, committed)
     tests = outcomes.read_tests(output) if any(s.kind == "test" for s in steps) else None
     if tests is not None and tests.failed:
         failed = True
@@ -175,6 +181,9 @@ def _step(
     else:
         items.remove(entry)
     entry["runs"] += 1
+    push(items, entry, CHECKS if is_check else OTHERS)
+    if bad is None and entry.get("ok") is not None:
+        return  # an unknown end does not undo a known one
     entry["failures"] += bool(bad)
     entry["ok"] = None if bad is None else not bad
     entry["seq"] = state["seq"]
@@ -182,14 +191,19 @@ def _step(
         entry["exit"] = exit_code
     if tests is not None:
         entry["tests"] = list(tests)
-    push(items, entry, CHECKS if is_check else OTHERS)
 
 
-def _commit(state: State, action: Action, output: str) -> None:
+def _commit(state: State, action: Action, output: str, step: Step | None) -> None:
+    """Keep id and subject; a quiet commit (`-q`) has only the subject of its command line."""
     found = outcomes.read_commit(output)
-    commit = action.commit or (found[0] if found else None)
-    if commit and all(commit != known[0] for known in state["commits"]):
-        push(state["commits"], [commit, found[1] if found else ""], COMMITS)
+    commit = action.commit or (found[0] if found else "")
+    subject = found[1] if found else ""
+    if not commit:
+        if step is None or "nothing to commit" in output or "no changes added" in output:
+            return
+        subject = outcomes.read_subject(step.label)
+    if not commit or all(commit != known[0] for known in state["commits"]):
+        push(state["commits"], [commit, subject], COMMITS)
 
 
 def _error(

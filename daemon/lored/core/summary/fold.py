@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lored.core.summary import statements
 from lored.core.summary.deeds import settle_open, take_action
-from lored.core.summary.requests import headline, read_request
+from lored.core.summary.requests import read_request, redirection
 from lored.core.summary.state import (
     DECISIONS,
     FIRST_REDIRECTIONS,
@@ -107,7 +107,7 @@ def _user(state: State, message: Message) -> None:
     if state["goal"] is None:
         state["goal"] = {"key": mark, "turn": state["turn"], "text": cut(words, GOAL_CHARS)}
         return
-    entry = [mark, state["turn"], cut(headline(words), REQUEST_CHARS)]
+    entry = [mark, state["turn"], redirection(words, REQUEST_CHARS)]
     kept = state["redirections"]
     if any(entry[2] == old[2] for old in kept) or (len(entry[2]) < 8 and entry[2].isascii()):
         return
@@ -125,7 +125,7 @@ def _replace_request(state: State, mark: str, words: str | None) -> None:
         goal["text"] = cut(words, GOAL_CHARS)
     for entry in state["redirections"]:
         if entry[0] == mark:
-            entry[2] = cut(headline(words), REQUEST_CHARS)
+            entry[2] = redirection(words, REQUEST_CHARS)
 
 
 def _close_turn(state: State) -> None:

@@ -87,6 +87,7 @@ _EXIT_LINE: Final = re.compile(
     re.MULTILINE,
 )
 _COMMIT: Final = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+_SUBJECT: Final = re.compile(r"\s-\w*m\s*([\"'])\s*(.+?)\s*(?:\1|…|$)")
 _REFUSED: Final = re.compile(
     r"doesn't want to (?:proceed|take this action)|\buser (?:rejected|denied|declined|cancell?ed"
     r"|aborted|refused)"
@@ -125,6 +126,12 @@ def read_commit(output: str) -> tuple[str, str] | None:
     """(short id, subject) of the commit that `git commit` reports."""
     match = _COMMIT.search(output)
     return (match[1], flat(match[2], 120)) if match else None
+
+
+def read_subject(label: str) -> str:
+    """The subject in a `git commit -m` command line, empty when it is not there in full."""
+    match = _SUBJECT.search(label)
+    return flat(match[2].strip(), 120) if match and "$(" not in match[2] else ""
 
 
 def was_refused(output: str) -> bool:

@@ -56,7 +56,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
             is then interrupted, not active).
         zone: whose calendar the date in the line follows.
     """
-    if state["open"] and state["tail"] == "assistant":
+    if state["open"] and state["tail"] == "assistant" and not state["outcomes"]:
         state = copy.deepcopy(state)
         settle_open(state)
     known = {**state["session"], **{k: v for k, v in session.items() if v is not None}}
@@ -78,7 +78,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         "files_more": max(len(files) - SHOWN_FILES, 0) + state["files_dropped"],
         "commands": commands,
         "tests": _tests(state),
-        "commits": [{"id": c[0], "subject": c[1] or None} for c in state["commits"]],
+        "commits": [{"id": c[0] or None, "subject": c[1] or None} for c in state["commits"]],
         "errors": _errors(state, known.get("cwd")),
         "decisions": decisions,
         "findings": list(state["kept_facts"]),
@@ -137,7 +137,7 @@ def _deed(state: State, head: str) -> str:
     went on to change files, the first later request to make something."""
     if not is_question(head) or not state["files"]:
         return head
-    orders = (entry[2] for entry in state["redirections"])
+    orders = (headline(entry[2]) for entry in state["redirections"])
     return next((order for order in orders if is_order(order)), head)
 
 
@@ -279,12 +279,11 @@ def _key_actions(state: State, summary: dict[str, Any]) -> str | None:
     commits = summary["commits"]
     if commits:
         last = commits[-1]
-        subject = f" ({cut(last['subject'], 60)})" if last["subject"] else ""
-        parts.append(
-            f"committed {last['id'][:10]}{subject}"
-            if len(commits) == 1
-            else f"made {len(commits)} commits, last {last['id'][:10]}{subject}"
-        )
+        name = (last["id"] or "")[:10]
+        if last["subject"]:
+            name = f"{name} ({cut(last['subject'], 60)})".lstrip()
+        many = len(commits) > 1
+        parts.append(f"made {len(commits)} commits, last {name}" if many else f"committed {name}")
     if not parts:
         parts = [
             f"ran {cut(e['label'], 50)}{' (failed)' if e['ok'] is False else ''}"

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from lored.core.summary.phrases import LOOKING, MAKING
-from lored.core.summary.state import cut
+from lored.core.summary.state import cut, flat
 
 HEADLINE_CHARS: Final = 120
 LOOKED_AT: Final = 6_000
@@ -119,6 +119,13 @@ def headline(text: str) -> str:
     line = _LABEL.sub("", heading[1]) if heading else _pick(lines[:LINES])
     line = _EMPHASIS.sub(r"\2", line)
     return cut(" ".join(line.split()).rstrip(".。:：,，; "), HEADLINE_CHARS)
+
+
+def redirection(words: str, limit: int) -> str:
+    """A later request on one line: its heading when it has one, else its first words without
+    courtesies; more than a headline, since later requests lean on what went before."""
+    first = words.lstrip().split("\n", 1)[0]
+    return headline(words) if _HEADING.match(first) else flat(_without_lead(words.strip()), limit)
 
 
 def _words(text: str) -> str:

@@ -70,6 +70,7 @@ def begin() -> dict[str, Any]:
         "redirections": [],
         "said": None,
         "open": {},
+        "outcomes": False,
         "done": [],
         "seen": [],
         "files": {},
