@@ -66,6 +66,34 @@ class StaticEmbedder:
         vector: Float32 = normalise(total)[0]
         return vector
 
+    def likeness(self, asked: Sequence[str], texts: Sequence[Sequence[str]]) -> Float32:
+        """float32[texts, asked]: of each asked word the best cosine with any word of each text.
+
+        Words are lower case. A word of several tokens (an identifier, a rare name) is like
+        itself alone: its tokens' average means nothing.
+        """
+        result = np.zeros((len(texts), len(asked)), dtype=np.float32)
+        targets = [self._single(word) for word in asked]
+        columns = [place for place, token in enumerate(targets) if token is not None]
+        tokens = [[t for w in words if (t := self._single(w)) is not None] for words in texts]
+        flat = sorted({token for one in tokens for token in one})
+        if not columns or not flat:
+            return result
+        query = self._unit([token for token in targets if token is not None])
+        cosines = self._unit(flat) @ query.T
+        place_of = {token: place for place, token in enumerate(flat)}
+        for row, one in zip(result, tokens, strict=True):
+            if one:
+                row[columns] = cosines[[place_of[token] for token in one]].max(axis=0)
+        return result
+
+    def _single(self, word: str) -> int | None:
+        pieces = self._words.pieces(word)
+        return pieces[0] if len(pieces) == 1 and pieces[0] != self._words.unknown else None
+
+    def _unit(self, tokens: Sequence[int]) -> Float32:
+        return normalise(self._table[list(tokens)].astype(np.float32))
+
 
 def _map_table(path: str) -> "NDArray[Any]":
     """The only tensor of a safetensors file, mapped read-only."""

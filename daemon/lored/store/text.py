@@ -1,20 +1,20 @@
 """The text indexes: what is written to them and what is taken out again.
 
-Facts and messages each have two FTS5 tables with columns `(text, ctx)`: one of stems
-(`porter`), one of plain words; see `sql/*/schema/02-search.sql`. What stands in them is made
-by `core.tokens`; what is asked of them stands in `store/matching.py`. Every function takes
-the connection of a running transaction.
+Facts and messages each have an FTS5 table of stems with columns `(text, ctx)`; see
+`sql/*/schema/02-search.sql`. What stands in them is made by `core.tokens`; what is asked of
+them stands in `store/matching.py`. Every function takes the connection of a running
+transaction.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lored.core.tokens import index_form
-from lored.store import packing
+from lored.store import fact_search, packing
 from lored.store.driver import Connection, Error
 
-MESSAGE_TABLES: Final = ("message_stems", "message_words")
-FACT_TABLES: Final = ("fact_stems", "fact_words")
+MESSAGE_TABLES: Final = ("message_stems",)
+FACT_TABLES: Final = ("fact_stems",)
 
 DELETE_ROWS: Final = 500
 """Ids bound to one DELETE statement; SQLite's default limit is 32,766 variables."""
@@ -82,6 +82,11 @@ def remove_fact(conn: Connection, rowid: int) -> None:
             f"INSERT INTO {table}({table}, rowid, text, ctx) VALUES('delete', ?, ?, ?)", tuple(row)
         )
     conn.execute("DELETE FROM fact_texts WHERE id = ?", (rowid,))
+
+
+def search_facts(conn: Connection, query: str, k: int) -> list[tuple[int, float]]:
+    """(rowid, score) of the best ``k`` facts by words alone, best first."""
+    return [(hit.rowid, hit.score) for hit in fact_search.search(conn, query, {}, None, k)]
 
 
 def rebuild_facts(conn: Connection) -> None:

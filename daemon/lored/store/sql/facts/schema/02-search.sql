@@ -1,16 +1,13 @@
--- The text index of facts. `fact_texts` holds the words that the two indexes were given, so
--- that FTS5 can prove them in step (integrity-check with rank=1) and delete exactly.
+-- The text index of facts. `fact_texts` holds the words that the index was given, so that FTS5
+-- can prove both in step (integrity-check with rank=1) and delete exactly.
 CREATE TABLE IF NOT EXISTS fact_texts (
   id INTEGER PRIMARY KEY, text TEXT NOT NULL, ctx TEXT NOT NULL) STRICT;
 CREATE VIRTUAL TABLE IF NOT EXISTS fact_stems USING fts5(
   text, ctx, content='fact_texts', content_rowid='id',
   tokenize="porter unicode61 remove_diacritics 2");
-CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5(
-  text, ctx, content='fact_texts', content_rowid='id',
-  tokenize="unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE IF NOT EXISTS fact_stems_df USING fts5vocab('fact_stems', 'row');
 -- A deleted fact leaves no words in the index pages.
 INSERT INTO fact_stems(fact_stems, rank) VALUES('secure-delete', 1);
-INSERT INTO fact_words(fact_words, rank) VALUES('secure-delete', 1);
 
 -- A segment is all vectors of one model; models are never mixed in one score.
 -- `centre` (float32) is subtracted before signs are taken. `changes` counts writes, `epoch`

@@ -1,12 +1,9 @@
 -- The text index of messages. Contentless: the words stand in `messages` (compressed) already.
--- Two tables because stems find more in talk and plain words more in technical text; the sum
--- of both scores beats either.
+-- One table, of stems: what plain words add is measured on the texts of the candidates
+-- (core/passages.py), at half the disk and half the time of a second table.
 CREATE VIRTUAL TABLE IF NOT EXISTS message_stems USING fts5(
   text, ctx, content='', contentless_delete=1,
   tokenize="porter unicode61 remove_diacritics 2");
-CREATE VIRTUAL TABLE IF NOT EXISTS message_words USING fts5(
-  text, ctx, content='', contentless_delete=1,
-  tokenize="unicode61 remove_diacritics 2");
 
 -- Document frequencies, for leaving out the commonest words of a query on large stores.
 CREATE VIRTUAL TABLE IF NOT EXISTS message_stems_df USING fts5vocab('message_stems', 'row');

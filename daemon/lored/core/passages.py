@@ -1,0 +1,153 @@
+"""How well a text fits a query, read from the text itself.
+
+The index finds candidates by single words; what their texts say decides the order. Of each
+text, or of the best stretch of a long one, these are measured, each from 0 to 1:
+
+- `cover`: the share of the query's weight whose words stand in it (same stem);
+- `plain`: the same for words in exactly the query's form (stems mix `universe` and
+  `university`; technical words must not be mixed);
+- `near`: how closely words that are neighbours in the query stand together;
+- `soft`: per query word the best likeness of any word of the text, so that `job` finds
+  `career`; given from outside, since it needs vectors.
+
+A word weighs by its rarity in the store (`weigh`). Pure.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lored.core.tokens import Query, index_form
+
+Stem = Callable[[Sequence[str]], list[str]]
+"""The index's own stemmer: one stem per word (lower case)."""
+
+STRETCH_CHARS: Final = 2_400
+"""A longer text is judged by its best stretch of this length: about 400 words."""
+
+STEP_CHARS: Final = 1_200
+"""Stretches begin this far apart."""
+
+READ_CHARS: Final = 64_000
+"""What is read of a text: messages are no longer (`transcripts.records.MESSAGE_CHARS`)."""
+
+NEAR_WORDS: Final = 5
+"""Neighbours further apart than this count as apart."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query made ready: per distinct stem its word as written (lower case), and its share
+    of the query's weight (they sum to 1)."""
+
+    stems: tuple[str, ...]
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was measured of one text."""
+
+    cover: float
+    plain: float
+    near: float
+    matched: tuple[str, ...]
+    """Words of the text that match, as written there (lower case)."""
+    start: int
+    """Where in the text the measured stretch begins."""
+    words: tuple[str, ...]
+    """Distinct words of the stretch, lower case."""
+
+
+def weigh(query: Query, stem: Stem, frequency: Callable[[str], int], rows: int) -> Asked:
+    """``query`` with weights: ``frequency`` tells in how many of ``rows`` rows a stem stands."""
+    words = [word.text.lower() for word in query.words]
+    chosen: dict[str, str] = {}
+    for word, one in zip(words, stem(words), strict=True):
+        chosen.setdefault(one, word)
+    rarity = []
+    for one in chosen:
+        count = min(frequency(one), rows)
+        rarity.append(math.log(1 + (rows - count + 0.5) / (count + 0.5)))
+    total = sum(rarity) or 1.0
+    return Asked(tuple(chosen), tuple(chosen.values()), tuple(r / total for r in rarity))
+
+
+def measure(asked: Asked, text: str, stem: Stem) -> Fit:
+    """The fit of ``text`` (as stored, not its index form)."""
+    start = 0
+    if len(text) > STRETCH_CHARS:
+        start = best_stretch(asked, text[:READ_CHARS])
+        text = text[start : start + STRETCH_CHARS]
+    words = _WORD.findall(index_form(text).lower())
+    weights = dict(zip(asked.stems, asked.weights, strict=True))
+    places: dict[str, list[int]] = {}
+    matched: dict[str, None] = {}
+    for place, (word, one) in enumerate(zip(words, stem(words), strict=True)):
+        if one in weights:
+            places.setdefault(one, []).append(place)
+            matched[word] = None
+    plain = sum(
+        weight for word, weight in zip(asked.words, asked.weights, strict=True) if word in matched
+    )
+    return Fit(
+        cover=sum(weights[one] for one in places),
+        plain=plain,
+        near=_nearness(asked, places),
+        matched=tuple(matched),
+        start=start,
+        words=tuple(dict.fromkeys(words)),
+    )
+
+
+def best_stretch(asked: Asked, text: str) -> int:
+    """Where the stretch of ``text`` begins that holds most of the query's weight; the earliest
+    of equals."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters change length: their places would be off
+        lower = text
+    best, found = -1.0, 0
+    for start in range(0, max(1, len(text) - STEP_CHARS), STEP_CHARS):
+        piece = lower[start : start + STRETCH_CHARS]
+        # The first letters stand for the stem: exact enough to choose a stretch, and quick.
+        weight = sum(
+            share
+            for word, share in zip(asked.words, asked.weights, strict=True)
+            if word[: max(3, len(word) - 3)] in piece
+        )
+        if weight > best + 1e-9:
+            best, found = weight, start
+    return found
+
+
+def _nearness(asked: Asked, places: dict[str, list[int]]) -> float:
+    """Per pair of neighbours of the query, 1 when adjacent in the text, 1/d at distance d."""
+    total = reached = 0.0
+    for i in range(len(asked.stems) - 1):
+        weight = asked.weights[i] + asked.weights[i + 1]
+        total += weight
+        left, right = places.get(asked.stems[i]), places.get(asked.stems[i + 1])
+        if left and right:
+            distance = _distance(left, right)
+            if distance <= NEAR_WORDS:
+                reached += weight / distance
+    return reached / total if total else 0.0
+
+
+def _distance(left: list[int], right: list[int]) -> int:
+    """The smallest gap between two ascending lists of places."""
+    i = j = 0
+    best = 1 << 30
+    while i < len(left) and j < len(right):
+        gap = left[i] - right[j]
+        best = min(best, abs(gap))
+        if gap < 0:
+            i += 1
+        else:
+            j += 1
+    return max(best, 1)

@@ -1,0 +1,147 @@
+"""The order of what was found: signals of each candidate, weighed and summed.
+
+Each signal is brought to 0..1 among the candidates of one question, then
+
+    score = sum of weight x signal
+
+with the weights below. They were fitted (softmax over the candidates of a question, gold
+turns up) on LoCoMo conversations 0-4 and checked on 5-9; `tests/bench/quality` repeats both
+halves. What they say in words: the index's score counts most; a word's near synonym counts
+about half as much as the word; a passage of some length says more than "ok, thanks"; a
+session that holds many good candidates is the right one; a question asked then is seldom
+the answer to a question asked now. Pure.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lored.core.passages import Asked, Fit
+
+Floats = NDArray[np.float64]
+
+Likeness = Callable[[Sequence[str], Sequence[Sequence[str]]], NDArray[np.float32]]
+"""(query words, words of each text) -> float32[texts, query words]: the best cosine of each
+query word with any word of the text, 0 where neither is known."""
+
+WEIGHTS: Final = {
+    "index": 1.0,
+    "soft": 0.55,
+    "plain": 0.15,
+    "near": 0.10,
+    "dense": 0.50,
+    "length": 0.65,
+    "session": 1.10,
+    "asks": -0.25,
+}
+
+FULL_LENGTH_CHARS: Final = 300
+"""From here on a text counts as long."""
+
+SHARE_TOP: Final = 30
+"""Candidates whose sessions share out the mass."""
+
+DENSE_TOP: Final = 200
+"""The dense score is 0 at the place of this rank, 1 at the best."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """What is known of the candidates of one question; all arrays have their order."""
+
+    index: Floats
+    """Score of the text index, 0 where it did not match."""
+    fits: Sequence[Fit]
+    soft: Floats
+    """`soft_cover` of each."""
+    dense: dict[str, Floats] = field(default_factory=dict)
+    """Per model the cosine, NaN where a candidate has no vector of it. The first model that
+    has a vector counts for a candidate; scores of two models are never added."""
+    sessions: "NDArray[np.int64] | None" = None
+    """Session of each; None for facts, which have none."""
+    lengths: "Floats | None" = None
+    """Characters of each; None = do not count."""
+    asks: "Floats | None" = None
+    """1 for a candidate that ends with a question."""
+
+
+@dataclass(slots=True)
+class Ranked:
+    """Scores in the order of the candidates, and the weighted parts they are the sum of."""
+
+    scores: Floats
+    parts: dict[str, Floats]
+
+    def explain(self, place: int) -> dict[str, float]:
+        """The parts of one candidate's score."""
+        return {name: round(float(part[place]), 4) for name, part in self.parts.items()}
+
+
+def rank(signals: Signals, weights: dict[str, float] = WEIGHTS) -> Ranked:
+    """Score the candidates."""
+    values = {
+        "index": _of_best(signals.index),
+        "soft": signals.soft,
+        "plain": np.array([fit.plain for fit in signals.fits]),
+        "near": np.array([fit.near for fit in signals.fits]),
+        "dense": _dense(signals.dense, len(signals.index)),
+    }
+    if signals.lengths is not None:
+        full = np.log1p(FULL_LENGTH_CHARS)
+        values["length"] = np.log1p(np.minimum(signals.lengths, FULL_LENGTH_CHARS)) / full
+    if signals.asks is not None:
+        values["asks"] = signals.asks
+    if signals.sessions is not None:
+        first = 0.6 * values["index"] + 0.4 * values["dense"]
+        values["session"] = session_shares(first, signals.sessions)
+    parts = {name: weights[name] * value for name, value in values.items()}
+    scores: Floats = np.sum(list(parts.values()), axis=0)
+    return Ranked(scores, parts)
+
+
+def soft_covers(asked: Asked, fits: Sequence[Fit], like: Likeness | None) -> Floats:
+    """Per text the query's weight, each word counted by the likeness of its best match."""
+    if like is None or not asked.stems:
+        return np.array([fit.cover for fit in fits], dtype=np.float64)
+    found = like(asked.words, [fit.words for fit in fits]).astype(np.float64)
+    soft: Floats = np.clip(found, 0.0, 1.0) @ np.array(asked.weights)
+    return np.maximum(soft, [fit.cover for fit in fits])
+
+
+def session_shares(scores: Floats, sessions: "NDArray[np.int64]") -> Floats:
+    """For each candidate the share that its session has of the mass of the best ones."""
+    if not len(scores):
+        return scores
+    top = np.argsort(-scores, kind="stable")[:SHARE_TOP]
+    _, owner = np.unique(sessions, return_inverse=True)
+    mass = np.bincount(owner[top], weights=np.maximum(scores[top], 0), minlength=owner.max() + 1)
+    total = mass.sum()
+    shares: Floats = mass[owner] / total if total > 0 else np.zeros(len(scores))
+    return shares
+
+
+def _of_best(scores: Floats) -> Floats:
+    best = scores.max(initial=0.0)
+    return np.maximum(scores, 0) / best if best > 0 else np.zeros(len(scores))
+
+
+def _dense(models: dict[str, Floats], count: int) -> Floats:
+    """0..1 per candidate from the first model that knows it, each on its own scale."""
+    result = np.zeros(count)
+    missing = np.ones(count, dtype=bool)
+    for cosines in models.values():
+        known = ~np.isnan(cosines)
+        if not known.any():
+            continue
+        ordered = np.sort(cosines[known])[::-1]
+        low, high = ordered[min(DENSE_TOP, len(ordered)) - 1], ordered[0]
+        scaled = np.clip((cosines - low) / max(high - low, 1e-9), 0, 1)
+        if len(ordered) == 1:
+            scaled = np.where(known, 1.0, 0.0)
+        use = missing & known
+        result[use] = scaled[use]
+        missing &= ~known
+    return result

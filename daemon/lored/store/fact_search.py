@@ -1,0 +1,122 @@
+"""Facts by words and meaning: candidates of the index and of vectors, put in order.
+
+Knows nothing of validity, scopes or conflicts: the caller says which facts are allowed, or
+asks for more and drops what does not fit.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from lored.core.passages import measure
+from lored.core.quantized import Float32
+from lored.core.ranking import Floats, Likeness, Signals, rank, soft_covers
+from lored.core.tokens import parse_query
+from lored.store import vectors
+from lored.store.driver import Connection
+from lored.store.matching import FACTS, match, plan, stem
+
+CANDIDATES: Final = 100
+"""Of the index and of each model; every one's text is read."""
+
+ALLOWED_IDS: Final = 20_000
+"""Allowed ids handed to SQLite as JSON: 2 ms."""
+
+READ_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FactHit:
+    """A fact found: its row, score, the words that match, the parts of the score, and the
+    signals by which "nothing relevant" is decided (see `core.relevance`)."""
+
+    rowid: int
+    score: float
+    matched: tuple[str, ...]
+    parts: dict[str, float]
+    cover: float
+    soft: float
+    cosine: float | None
+    """With the best model that has a vector for it."""
+
+
+def search(
+    conn: Connection,
+    query: str,
+    found: Mapping[str, Float32 | None],
+    like: Likeness | None,
+    limit: int,
+    allowed: Collection[int] | None = None,
+) -> list[FactHit]:
+    """The best ``limit`` facts for ``query``, best first.
+
+    ``found``: the query's vector per segment, best model first, None = not to be had.
+    ``like``: `services.embedding.Embedding.likeness`. ``allowed``: only these rows.
+    """
+    asked = plan(conn, FACTS, parse_query(query))
+    where, values = "", list[object]()
+    if allowed is not None:
+        where = "AND +rowid IN (SELECT value FROM json_each(?))"
+        values = ["[" + ",".join(map(str, allowed)) + "]"]
+    scores = match(conn, FACTS, asked, CANDIDATES, where, values)
+    known = {name: vector for name, vector in found.items() if vector is not None}
+    for name, vector in known.items():
+        # With few allowed ones the nearest of all may be none of them: score those instead.
+        if allowed is not None and len(allowed) <= ALLOWED_IDS:
+            near = vectors.fact_cosines(conn, name, vector, list(allowed))
+            best = sorted(near, key=lambda row: -near[row])[:CANDIDATES]
+        else:
+            best = [row for row, _ in vectors.nearest_facts(conn, name, vector, CANDIDATES)]
+            if allowed is not None:
+                best = [row for row in best if row in allowed]
+        for row in best:
+            scores.setdefault(row, 0.0)
+    texts = _texts(conn, list(scores))
+    rows = [row for row in scores if row in texts]
+    if not rows:
+        return []
+    fits = [measure(asked.asked, texts[row], stem) for row in rows]
+    soft = soft_covers(asked.asked, fits, like)
+    dense = {
+        name: _column(vectors.fact_cosines(conn, name, vector, rows), rows)
+        for name, vector in known.items()
+    }
+    ranked = rank(Signals(np.array([scores[row] for row in rows]), fits, soft, dense))
+    order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
+    return [
+        FactHit(
+            rows[i],
+            float(ranked.scores[i]),
+            fits[i].matched,
+            ranked.explain(i),
+            fits[i].cover,
+            float(soft[i]),
+            _first(dense, i),
+        )
+        for i in order[:limit]
+    ]
+
+
+def _texts(conn: Connection, rows: list[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for start in range(0, len(rows), READ_BATCH):
+        part = rows[start : start + READ_BATCH]
+        marks = ",".join("?" * len(part))
+        for row, text, ctx in conn.execute(
+            f"SELECT id, text, ctx FROM fact_texts WHERE id IN ({marks})", part
+        ):
+            found[row] = f"{text} {ctx}"
+    return found
+
+
+def _column(cosines: Mapping[int, float], rows: list[int]) -> Floats:
+    return np.array([cosines.get(row, np.nan) for row in rows])
+
+
+def _first(dense: Mapping[str, Floats], place: int) -> float | None:
+    for column in dense.values():
+        if not np.isnan(column[place]):
+            return float(column[place])
+    return None
