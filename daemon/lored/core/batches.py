@@ -46,11 +46,12 @@ class MessageRow(NamedTuple):
 
 class ActionRow(NamedTuple):
     """One action, begun or ended; None fields say nothing new. ``message``: key of the message
-    that made the call."""
+    that made the call, ``output``: of the one that holds its output."""
 
     session: str
     key: bytes
     message: bytes | None
+    output: bytes | None
     kind: str
     tool: str
     target: str | None

@@ -5,6 +5,8 @@ last one wins, except the smallest `started_at` and the largest `ended_at`; maps
 key. A title from the transcript goes before one made from the first prompt.
 """
 
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from lored.core.clock import parse_instant, to_wire
@@ -25,22 +27,37 @@ _PLAIN: Final = (
 )
 
 
+_PLAIN_OF: Final = attrgetter(*_PLAIN)
+_NOTHING: Final = _PLAIN_OF(SessionPatch())
+
+
 def changes(patch: SessionPatch) -> dict[str, Any]:
-    """What a patch says, instants in microseconds."""
-    found: dict[str, Any] = {
-        name: value for name in _PLAIN if (value := getattr(patch, name)) not in (None, "")
-    }
+    """What a patch says, instants in microseconds. Most say only that time went on."""
+    found: dict[str, Any] = {}
+    values = _PLAIN_OF(patch)
+    if values != _NOTHING:
+        found = {
+            name: value
+            for name, value in zip(_PLAIN, values, strict=True)
+            if value is not None and value != ""
+        }
     if patch.is_subagent is not None:
         found["is_subagent"] = patch.is_subagent
-    for name in ("started_at", "ended_at"):
-        instant = parse_instant(getattr(patch, name))
-        if instant is not None:
-            found[name] = instant
+    if patch.started_at is not None and (at := instant(patch.started_at)) is not None:
+        found["started_at"] = at
+    if patch.ended_at is not None and (at := instant(patch.ended_at)) is not None:
+        found["ended_at"] = at
     if patch.tokens:
         found["tokens"] = dict(patch.tokens)
     if patch.extra:
         found["extra"] = dict(patch.extra)
     return found
+
+
+@lru_cache(maxsize=64)
+def instant(text: str | None) -> int | None:
+    """`clock.parse_instant`; the records of one line repeat one time."""
+    return parse_instant(text)
 
 
 def merge(into: dict[str, Any], patch: dict[str, Any]) -> None:

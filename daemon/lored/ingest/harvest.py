@@ -27,11 +27,11 @@ from lored.core.batches import (
     SidecarSeen,
     record_key,
 )
-from lored.core.clock import parse_instant, to_wire
+from lored.core.clock import to_wire
 from lored.core.redact import redact
-from lored.core.session_fields import changes, merge, wire_fields
+from lored.core.session_fields import changes, instant, merge, wire_fields
 from lored.core.stored_text import encode
-from lored.core.tokens import context_form, index_form
+from lored.core.tokens import clean, context_form, index_form
 from lored.core.transcripts.records import (
     Action,
     Compaction,
@@ -139,35 +139,45 @@ class Harvest:
 
     def take(self, records: Iterable[Record]) -> None:
         """Add the records of one line, document or database row group."""
+        record: Any  # told apart by type below: this loop runs for every record there is
         self._records += 1
+        self._outputs: dict[str, tuple[str, bool]] = {}
         for record in records:
+            kind = type(record)
             if isinstance(record, Damage):
                 self.damage(record.reason)
                 continue
             name = record.session or self._session
-            if not name:
-                continue  # a file about sessions that does not say about which
-            book = self._books.get(name)
-            if book is None:
-                book = self._books[name] = _Book(self._ask(name))
-            if isinstance(record, SessionPatch) and record.cwd and self._excluded(record.cwd):
+            book = self._books.get(name) or self._open(name)
+            if kind is SessionPatch and record.cwd and self._excluded(record.cwd):
                 self._bar(name, book)
-            if book.known.barred or _is_echo(record, book.known, self._now):
+            known = book.known
+            if known.barred:
                 continue
             self._touched[name] = None
-            if isinstance(record, Message):
-                self._message(name, book, record)
-            elif isinstance(record, Action):
-                self._action(name, record)
-            elif isinstance(record, SessionPatch):
-                self._clean(record, "title", "prompt_title")
+            if kind is SessionPatch:
+                if record.title or record.prompt_title:
+                    self._clean(record, "title", "prompt_title")
                 merge(book.patch, changes(record))
-            elif isinstance(record, Compaction):
+            elif kind is Message:
+                if record.extra and _is_echo(record, known, self._now):
+                    continue
+                self._message(name, book, record)
+            elif kind is Action:
+                self._action(name, record)
+            elif kind is Compaction:
                 self._compaction(name, record)
-            elif isinstance(record, Rollback):
+            elif kind is Rollback:
                 key = record_key(self._agent, record.from_key) if record.from_key else None
                 self._rows.append(RollbackRow(name, record.turns, key))
             book.records.append(record)
+
+    def _open(self, name: str) -> _Book:
+        """The book of a session met for the first time. Without a name (a file about sessions
+        that does not say about which) nothing is wanted."""
+        known = self._ask(name) if name else Known({}, {}, barred=True)
+        book = self._books[name] = _Book(known)
+        return book
 
     def _bar(self, name: str, book: _Book) -> None:
         """Drop what was collected of a session that turns out to be excluded."""
@@ -243,13 +253,14 @@ class Harvest:
                 setattr(record, name, [self._secretless(item) for item in value])
 
     def _instant(self, text: str | None) -> int | None:
-        found = parse_instant(text)
+        found = instant(text)
         if found is not None:
             self.at = found
         return self.at
 
     def _message(self, name: str, book: _Book, record: Message) -> None:
-        record.text = text = self._secretless(record.text)
+        told = record.text
+        record.text = text = self._secretless(told)
         at = self._instant(record.at)
         if record.at is None and at is not None:
             record.at = to_wire(at)
@@ -262,7 +273,9 @@ class Harvest:
             if text:
                 self._spoken.append((len(self._rows), text))
         elif record.role == "tool":
-            words = index_form(head_and_tail(text, TOOL_INDEXED_CHARS))
+            words = output_form(text)
+            if "action" in record.extra:
+                self._outputs[record.extra["action"]] = (record.key, text is told)
         self._bytes += len(text) + len(words)
         self._rows.append(
             MessageRow(
@@ -282,22 +295,29 @@ class Harvest:
         )
 
     def _action(self, name: str, record: Action) -> None:
-        self._clean(record, "target", "command", "output_excerpt")
+        output, is_clean = self._outputs.get(record.key, (None, False))
+        record.target = self._secretless(record.target) if record.target else None
+        record.command = self._secretless(record.command) if record.command else None
         excerpt = record.output_excerpt
+        if excerpt and not is_clean:
+            record.output_excerpt = excerpt = self._secretless(excerpt)
+        if output is not None:
+            excerpt = None  # it is part of the output's own message
         self._bytes += len(excerpt or "") + len(record.command or "")
         self._rows.append(
             ActionRow(
                 name,
                 record_key(self._agent, f"action\0{record.key}"),
                 record_key(self._agent, record.message_key) if record.message_key else None,
+                record_key(self._agent, output) if output else None,
                 record.kind,
                 record.tool,
                 record.target,
                 record.command,
                 record.status,
                 record.exit_code,
-                parse_instant(record.started_at),
-                parse_instant(record.ended_at),
+                instant(record.started_at),
+                instant(record.ended_at),
                 encode(excerpt) if excerpt else None,
                 record.commit,
             )
@@ -318,18 +338,19 @@ class Harvest:
         )
 
 
-def _is_echo(record: Record, known: Known, now: int) -> bool:
+def _is_echo(record: Message, known: Known, now: int) -> bool:
     """Whether a message repeats in another file what a transcript holds, or soon will. Such
     files (prompt histories) are only wanted for sessions whose transcript is gone."""
-    if not isinstance(record, Message) or not record.extra.get("side_channel"):
+    if not record.extra.get("side_channel"):
         return False
-    at = parse_instant(record.at)
+    at = instant(record.at)
     return known.stored or at is None or now - at < ECHO_SECONDS * 1_000_000
 
 
-def head_and_tail(text: str, limit: int) -> str:
-    """``text``, or its first and last ``limit`` / 2 characters."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n{text[-half:]}"
+def output_form(text: str) -> str:
+    """The words that the index is given for a tool's output: of its beginning and its end, and
+    without the parts of camelCase words, of which code is full."""
+    if len(text) > TOOL_INDEXED_CHARS:
+        half = TOOL_INDEXED_CHARS // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    return clean(text) if text.isascii() else index_form(text)

@@ -35,11 +35,13 @@ class ActionWrites:
                 known = dict(zip(_NAMES, values, strict=True))
                 self._known[bytes(key)] = {**known, "id": number, "changed": False}
 
-    def add(self, session: SessionRow, row: ActionRow, message: int | None) -> bool:
-        """Take one action; ``message`` is the row id of the one that made the call. True when
-        it is new."""
+    def add(
+        self, session: SessionRow, row: ActionRow, message: int | None, output: int | None
+    ) -> bool:
+        """Take one action; ``message`` and ``output`` are row ids of the messages that made the
+        call and that hold its output. True when it is new."""
         values = dict(zip(_FIELDS, row[2:], strict=True))
-        values["message"] = message
+        values["message"], values["output"] = message, output
         known = self._known.get(row.key)
         if known is None:
             place = {"session": session.id, "position": session.place()}

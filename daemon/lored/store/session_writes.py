@@ -108,9 +108,9 @@ class _Writing:
             if isinstance(row, MessageRow):
                 self.message(session, row)
             elif isinstance(row, ActionRow):
-                message = self.found.get(row.message) if row.message is not None else None
-                number = None if message is None else message.id
-                self.written.actions += self.actions.add(session, row, number)
+                self.written.actions += self.actions.add(
+                    session, row, self.row_of(row.message), self.row_of(row.output)
+                )
             elif isinstance(row, CompactionRow):
                 session_marks.add_compaction(self.conn, session, row)
             else:
@@ -140,8 +140,7 @@ class _Writing:
                 messages[row.key] = None
             elif isinstance(row, ActionRow):
                 actions[row.key] = None
-                if row.message is not None:
-                    messages[row.message] = None
+                messages.update(dict.fromkeys(k for k in (row.message, row.output) if k))
         for part in _parts(messages):
             marks = ",".join("?" * len(part))
             for key, *values in self.conn.execute(
@@ -155,6 +154,10 @@ class _Writing:
             "SELECT max(ifnull((SELECT max(id) FROM messages), 0), "
             "ifnull((SELECT value FROM meta WHERE key = 'message_floor'), 0))"
         ).fetchone()[0]
+
+    def row_of(self, key: bytes | None) -> int | None:
+        known = None if key is None else self.found.get(key)
+        return None if known is None else known.id
 
     def message(self, session: SessionRow, row: MessageRow) -> None:
         known = self.found.get(row.key)

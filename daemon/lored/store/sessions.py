@@ -22,6 +22,9 @@ ROLES: Final = ("user", "assistant", "tool", "summary", "context")
 CANDIDATES: Final = 10
 """Sessions named in an answer about an ambiguous prefix."""
 
+EXCERPT_CHARS: Final = 2_000
+"""Shown of an action's output: its head and its tail."""
+
 _BRIEF: Final = (
     "id, native_id, agent, workspace, cwd, worktree, branch, title, started_at, ended_at, "
     "status, model, message_count, user_count, action_count, cost_usd, tokens, parent, "
@@ -192,9 +195,10 @@ def span_around(conn: Connection, session: int, position: int, count: int) -> tu
 def actions(conn: Connection, session: int, limit: int) -> list[dict[str, Any]]:
     """The actions of a session in order, at most ``limit`` (the newest ones)."""
     rows = conn.execute(
-        "SELECT kind, tool, target, command, status, exit_code, started_at, ended_at, excerpt, "
-        "commit_id, position, message FROM actions WHERE session = ? "
-        "ORDER BY position DESC, id DESC LIMIT ?",
+        "SELECT a.kind, a.tool, a.target, a.command, a.status, a.exit_code, a.started_at, "
+        "a.ended_at, ifnull(a.excerpt, o.text), a.commit_id, a.position, a.message "
+        "FROM actions a LEFT JOIN messages o ON o.id = a.output WHERE a.session = ? "
+        "ORDER BY a.position DESC, a.id DESC LIMIT ?",
         (session, limit),
     ).fetchall()
     found = []
@@ -208,13 +212,20 @@ def actions(conn: Connection, session: int, limit: int) -> list[dict[str, Any]]:
             "exit_code": row[5],
             "started_at": None if row[6] is None else to_wire(row[6]),
             "ended_at": None if row[7] is None else to_wire(row[7]),
-            "excerpt": None if row[8] is None else decode(row[8]),
+            "excerpt": None if row[8] is None else _excerpt(decode(row[8])),
             "commit": row[9],
             "position": row[10],
             "message_id": None if row[11] is None else str(row[11]),
         }
         found.append({key: value for key, value in values.items() if value is not None})
     return found
+
+
+def _excerpt(text: str) -> str:
+    if len(text) <= EXCERPT_CHARS:
+        return text
+    half = EXCERPT_CHARS // 2
+    return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def compactions(conn: Connection, session: int) -> list[dict[str, Any]]:

@@ -64,7 +64,8 @@ CREATE TABLE IF NOT EXISTS actions (
   target TEXT, command TEXT,
   status TEXT NOT NULL, exit_code INTEGER,
   started_at INTEGER, ended_at INTEGER,
-  excerpt ANY,                        -- head and tail of the output, stored as messages.text
+  output INTEGER,                     -- the tool message with its output, where there is one
+  excerpt ANY,                        -- else head and tail of it, stored as messages.text
   commit_id TEXT
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS actions_by_key ON actions(key);
