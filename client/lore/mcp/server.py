@@ -27,17 +27,18 @@ RESOURCES_LISTED = 20
 
 
 def build(tools: Tools, offered: tuple[Map, ...]) -> Server[Any]:
-    """The SDK's server with our handlers. Results are plain maps from `catalogue`, so that
-    both ways of answering agree."""
+    """The SDK's server with our handlers. Results are made from the maps of `catalogue`, so
+    that both ways of answering agree; the models add what newer protocols demand."""
 
     async def list_tools(ctx: Any, params: Any) -> Any:
-        return {"tools": list(offered)}
+        return types.ListToolsResult.model_validate({"tools": list(offered)})
 
     async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
         if params.name not in {tool["name"] for tool in offered}:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name!r}")
         tools.agent = tools.agent or _client_name(ctx)
-        return await tools.call(params.name, dict(params.arguments or {}))
+        result = await tools.call(params.name, dict(params.arguments or {}))
+        return types.CallToolResult.model_validate(result)
 
     async def list_resources(ctx: Any, params: Any) -> Any:
         try:
@@ -45,10 +46,12 @@ def build(tools: Tools, offered: tuple[Map, ...]) -> Server[Any]:
             sessions = await tools.ask("sessions", {"limit": RESOURCES_LISTED})
         except LoreError as error:
             raise MCPError(types.INTERNAL_ERROR, error.message) from None
-        return {"resources": [*_resources(facts, sessions)]}
+        found = {"resources": [*_resources(facts, sessions)]}
+        return types.ListResourcesResult.model_validate(found)
 
     async def list_templates(ctx: Any, params: Any) -> Any:
-        return {"resourceTemplates": list(catalogue.TEMPLATES)}
+        listed = {"resourceTemplates": list(catalogue.TEMPLATES)}
+        return types.ListResourceTemplatesResult.model_validate(listed)
 
     async def read_resource(ctx: Any, params: types.ReadResourceRequestParams) -> Any:
         uri = str(params.uri)
@@ -59,13 +62,15 @@ def build(tools: Tools, offered: tuple[Map, ...]) -> Server[Any]:
             body, _ = await tools.one(f"fact:{name}" if kind == "fact" else name)
         except LoreError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from None
-        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": body}]}
+        content = {"uri": uri, "mimeType": "text/plain", "text": body}
+        return types.ReadResourceResult.model_validate({"contents": [content]})
 
     async def list_prompts(ctx: Any, params: Any) -> Any:
-        return {"prompts": list(catalogue.PROMPTS)}
+        return types.ListPromptsResult.model_validate({"prompts": list(catalogue.PROMPTS)})
 
     async def get_prompt(ctx: Any, params: types.GetPromptRequestParams) -> Any:
-        return await _prompt(tools, params.name, dict(params.arguments or {}))
+        given = await _prompt(tools, params.name, dict(params.arguments or {}))
+        return types.GetPromptResult.model_validate(given)
 
     info = catalogue.server_info()
     return Server(
