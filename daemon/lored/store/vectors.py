@@ -147,12 +147,12 @@ def drop_fact_segment(conn: Connection, name: str) -> None:
 
 
 def nearest_facts(
-    conn: Connection, segment: str, vector: Float32, k: int
+    conn: Connection, segment: str, vector: Float32, k: int, rescored: int | None = None
 ) -> list[tuple[int, float]]:
     """(fact rowid, cosine) of the ``k`` facts nearest to ``vector`` (float32[d], unit), best
-    first; empty when the segment has none. Forgotten facts keep their vector until they are
-    removed: the caller filters by validity."""
-    return _nearest.nearest(conn, segment, vector, k)
+    first; empty when the segment has none. ``rescored``: see `nearest`. Forgotten facts keep
+    their vector until they are removed: the caller filters by validity."""
+    return _nearest.nearest(conn, segment, vector, k, rescored)
 
 
 def fact_cosines(
