@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 Float32 = NDArray[np.float32]
 Bits = NDArray[np.uint64]
-Ids = NDArray[np.int64]
+Ids = NDArray[np.int32]
+
+SIGN_DIMENSIONS: Final = 256
+"""Components whose signs are kept. On MiniLM's 384 the first 256 lose .6 % of the true best ten
+at 1,000 rows kept, and save a third of the memory."""
 
 CHUNK_ROWS: Final = 1 << 16
 """Rows of one piece of the matrix: growing never copies, and a piece's distances stay in the
@@ -44,13 +48,18 @@ def cosines(blobs: bytes, vector: Float32) -> Float32:
     return scores
 
 
+def sign_words(dimension: int) -> int:
+    """64-bit words of the sign bits of a vector."""
+    return (min(dimension, SIGN_DIMENSIONS) + 63) // 64
+
+
 def sign_bits(vectors: Float32, centre: Float32 | None) -> Bits:
-    """Signs of float32[n, d] (after ``centre`` is taken from the unit vectors) as
-    uint64[n, ceil(d / 64)], the last word filled up with zeros."""
+    """Signs of the first `SIGN_DIMENSIONS` of float32[n, d] (after ``centre`` is taken from the
+    unit vectors) as uint64[n, sign_words(d)], the last word filled up with zeros."""
     if centre is not None:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.maximum(norms, 1e-9) - centre
-    bits = np.packbits(vectors > 0, axis=1, bitorder="little")
+    bits = np.packbits(vectors[:, :SIGN_DIMENSIONS] > 0, axis=1, bitorder="little")
     missing = -bits.shape[1] % 8
     if missing:
         bits = np.pad(bits, ((0, 0), (0, missing)))
@@ -70,14 +79,14 @@ class SignMatrix:
         self._chunks: list[tuple[Ids, Bits]] = []
 
     def append(self, ids: Ids, bits: Bits) -> None:
-        """Add rows: int64[n] and uint64[n, words]. One caller at a time."""
+        """Add rows: ids below 2^31 and uint64[n, words]. One caller at a time."""
         done = 0
         while done < len(ids):
             place = self.rows % CHUNK_ROWS
             if place == 0 and self.rows == len(self._chunks) * CHUNK_ROWS:
                 self._chunks.append(
                     (
-                        np.empty(CHUNK_ROWS, dtype=np.int64),
+                        np.empty(CHUNK_ROWS, dtype=np.int32),
                         np.empty((self.words, CHUNK_ROWS), dtype=np.uint64),
                     )
                 )
@@ -87,6 +96,15 @@ class SignMatrix:
             chunk_bits[:, place : place + count] = bits[done : done + count].T
             self.rows += count
             done += count
+
+    def ids(self) -> Ids:
+        """The ids of all rows, in the order they came; may repeat."""
+        rows, chunks = self.rows, self._chunks
+        parts = [
+            chunks[start // CHUNK_ROWS][0][: min(CHUNK_ROWS, rows - start)]
+            for start in range(0, rows, CHUNK_ROWS)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
     def nearest(self, query: Bits, cut: int, allowed: "NDArray[np.bool_] | None" = None) -> Ids:
         """Ids of the ``cut`` rows nearest to ``query`` (uint64[words]), with all that tie with
@@ -104,7 +122,7 @@ class SignMatrix:
             distances.append(distance)
             owners.append(ids[:count])
         if not distances:
-            return np.empty(0, dtype=np.int64)
+            return np.empty(0, dtype=np.int32)
         limit = _limit(distances, cut, 64 * self.words)
         found = [own[dist <= limit] for own, dist in zip(owners, distances, strict=True)]
         return np.concatenate(found)

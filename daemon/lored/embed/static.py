@@ -33,6 +33,7 @@ class StaticEmbedder:
     """The shipped token table."""
 
     model = Model(STATIC, 256)
+    batch = 256
 
     def __init__(self, folder: str = os.path.join(MODELS, "static-minilm-256")) -> None:
         self._words = WordPiece.load(os.path.join(folder, "tokenizer.json"))
@@ -43,7 +44,7 @@ class StaticEmbedder:
         unknown = self._words.unknown
         return [i for i in self._words.tokenize(text[:TEXT_CHARS], TEXT_TOKENS) if i != unknown]
 
-    def embed(self, texts: Sequence[str]) -> Float32:
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Float32:
         """float32[n, 256], unit rows; zeros for a text without known tokens."""
         result = np.zeros((len(texts), self.model.dimension), dtype=np.float32)
         for row, text in zip(result, texts, strict=True):

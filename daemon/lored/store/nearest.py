@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lored.core.quantized import Float32, SignMatrix, cosines, sign_bits
+from lored.core.quantized import Float32, SignMatrix, cosines, sign_bits, sign_words
 from lored.store import driver
 from lored.store.driver import Connection
 
@@ -126,7 +126,7 @@ def _matrix(
         # Another thread may have read a newer snapshot: rows beyond ours are dropped when they
         # are looked up in our snapshot's table, so a newer matrix serves as well.
         if known is None or known.epoch < epoch or known.change > changes + MIRRORED_FACTS:
-            known = _Known(SignMatrix((dimension + 63) // 64), 0, epoch)
+            known = _Known(SignMatrix(sign_words(dimension)), 0, epoch)
         if known.change < changes:
             rows = conn.execute(
                 "SELECT fact, vector FROM fact_vectors WHERE segment = ? AND change > ?",

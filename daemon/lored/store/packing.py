@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lored.core.quantized import sign_words
 from lored.store.driver import Connection
 
 CATALOGUE: Final = 0
@@ -32,8 +33,8 @@ ID_BATCH: Final = 500
 
 
 def sign_row(dimension: int) -> "np.dtype[Any]":
-    """The row type of sign bits: message id and ceil(dimension / 64) words."""
-    return np.dtype([("id", "<i8"), ("bits", "<u8", ((dimension + 63) // 64,))])
+    """The row type of sign bits: message id and the words of the bits."""
+    return np.dtype([("id", "<i8"), ("bits", "<u8", (sign_words(dimension),))])
 
 
 def catalogue_messages(conn: Connection, ids: Sequence[int]) -> None:
