@@ -38,8 +38,15 @@ def main(argv: "list[str] | None" = None) -> int:
     verbs.add_parser("run", help="serve in the foreground until SIGTERM")
     verbs.add_parser("check", help="check settings, folders and stores; start nothing")
     chosen = parser.parse_args(argv)
+    # structlog imports rich where it is installed, for a console that the daemon does not
+    # have: a quarter of the whole start.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     try:
-        from lored.runtime import check, daemon
+        if chosen.verb == "check":
+            from lored.runtime import check
+
+            return check.run()
+        from lored.runtime import daemon
     except ImportError as error:
         print(
             f"lored: cannot start: {error.name or error} is missing; "
@@ -47,7 +54,7 @@ def main(argv: "list[str] | None" = None) -> int:
             file=sys.stderr,
         )
         return 78
-    return check.run() if chosen.verb == "check" else daemon.run(SERVICES)
+    return daemon.run(SERVICES)
 
 
 if __name__ == "__main__":

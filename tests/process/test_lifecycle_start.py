@@ -67,6 +67,14 @@ def end(process: psutil.Process) -> None:
         raise
 
 
+def wait_gone(home: Path) -> None:
+    """Until no daemon serves this home any more."""
+    deadline = time.monotonic() + 5
+    while daemons_of(home):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def leave_stale_socket(home: Path) -> None:
     path = home / "run" / "lore.sock"
     path.parent.mkdir(mode=0o700)
@@ -304,6 +312,14 @@ def test_a_store_that_is_not_for_this_release_is_left_alone(
     code, said = refused(home)
     assert code == BAD_STORE and words in said and str(path) in said and said.count("\n") == 1
     assert path.read_bytes() == before
+    env = environment(home, {"LORE_START_SECONDS": "20"})
+    del env["LORE_NO_SPAWN"]
+    started = subprocess.run(
+        [sys.executable, "-P", "-c", STARTER], env=env, capture_output=True, text=True, check=False
+    )
+    assert started.returncode != 0 and words in started.stderr  # who starts it hears it too
+    wait_gone(home)
+    assert path.read_bytes() == before
     assert not (home / "run" / "lore.sock").exists()
     done = subprocess.run(
         [sys.executable, "-m", "lored.main", "check"],
@@ -387,3 +403,50 @@ def test_signals_of_the_starter_do_not_reach_a_detached_daemon(home: Path) -> No
     finally:
         for process in daemons_of(home):
             end(process)
+
+
+SLOW = """
+import sys, time
+from lored.rpc import handlers
+from lored.main import main
+load = handlers.load
+def slow():
+    time.sleep({seconds})
+    return load()
+handlers.load = slow
+sys.exit(main(["run"]))
+"""
+
+
+def started_slowly(home: Path, seconds: float) -> "subprocess.Popen[bytes]":
+    """A daemon that needs long to open, from the moment when it listens."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW.format(seconds=seconds)], env=environment(home)
+    )
+    deadline = time.monotonic() + 20
+    while not (home / "run" / "lore.sock").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    return process
+
+
+def test_it_answers_while_it_opens_and_other_calls_wait(home: Path) -> None:
+    process = started_slowly(home, 1.0)
+    try:
+        with contextlib.closing(RawClient(str(home / "run" / "lore.sock"))) as client:
+            assert client.hello()["protocol"] == 1
+            waits = client.send("status")
+            assert client.call("ping")["pong"]
+            assert client.order[-1] != waits
+            assert client.wait(waits)["pid"] == process.pid
+    finally:
+        process.terminate()
+        assert process.wait(5) == 0
+
+
+def test_it_can_be_stopped_while_it_opens(home: Path) -> None:
+    process = started_slowly(home, 60)
+    began = time.monotonic()
+    process.terminate()
+    assert process.wait(5) == 0 and time.monotonic() - began < 5
+    assert not (home / "run" / "lore.sock").exists()

@@ -5,13 +5,13 @@ import pytest
 from lore.wire import limits
 from lore.wire.methods import METHODS
 from lored import __version__
-from lored.rpc.handlers import HANDLERS
+from lored.rpc import handlers
 from support.daemon import RunningDaemon
 from support.wire import Hangup, RawClient, Refusal
 
 
 def test_every_method_has_a_handler_and_no_other() -> None:
-    assert set(HANDLERS) == {method.name for method in METHODS}
+    assert set(handlers.load()) == {method.name for method in METHODS}
 
 
 def test_hello_settles_protocol_limits_and_revision(daemon: RunningDaemon) -> None:

@@ -39,9 +39,9 @@ from lore.wire.limits import (
     UNREAD_OUTPUT_BYTES,
 )
 from lore.wire.messages import BadMessage, FramingError, Message, Notification, Request, Response
+from lored.rpc.dispatch import EARLY, Dispatcher, Pending
 
 if TYPE_CHECKING:
-    from lored.rpc.dispatch import Dispatcher, Pending
     from lored.rpc.server import Server
     from lored.rpc.subscriptions import Subscription
 
@@ -201,6 +201,10 @@ class Connection(asyncio.Protocol):
             self._decoded.append(message)
 
     def _may_begin(self) -> bool:
+        """Whether the first decoded message may be handled now."""
+        first = self._decoded[0]
+        if not self.dispatcher.is_open and not (type(first) is Request and first.method in EARLY):
+            return False
         if self._alone or self._paused_output:
             return False
         open_requests = len(self.pending) + len(self._unnamed)
@@ -239,6 +243,11 @@ class Connection(asyncio.Protocol):
             kind = Limit if error.code == "limit" else Invalid
             self.send_error(error.request_id, kind(error.reason))
         self.close()
+
+    def wake(self) -> None:
+        """Something that its requests waited for has come."""
+        if self._transport is not None:
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -279,14 +288,14 @@ class Connection(asyncio.Protocol):
         """Whether its waiting requests may run: not while it does not read."""
         return not self._paused_output
 
-    def begin(self, pending: "Pending") -> None:
+    def begin(self, pending: Pending) -> None:
         """A request of this connection is open now."""
         if pending.id is None:
             self._unnamed.add(pending)
         else:
             self.pending[pending.id] = pending
 
-    def finish(self, pending: "Pending") -> None:
+    def finish(self, pending: Pending) -> None:
         """A request has its answer."""
         if pending.id is None:
             self._unnamed.discard(pending)

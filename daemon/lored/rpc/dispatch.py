@@ -20,7 +20,6 @@ from lore.errors import Internal, Invalid, Limit, LoreError, ShuttingDown, Timeo
 from lore.wire.limits import DEADLINES
 from lore.wire.methods import BY_NAME, Method
 from lored.rpc.counters import Counters
-from lored.rpc.faults import translate
 from lored.rpc.lanes import lane_of, make_lanes
 from lored.rpc.parameters import FORMS
 from lored.services.app import App, Call
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from lored.rpc.connection import Connection
 
 Handler = Callable[[App, Call, dict[str, Any]], Awaitable[dict[str, Any]] | dict[str, Any]]
+
+EARLY: Final = frozenset({"ping", "hello"})
+"""Answered while the daemon still opens its stores; other requests wait for that."""
 
 SLOW_SECONDS: Final = 1.0
 """A request slower than this is logged at info even when it went well."""
@@ -74,18 +76,38 @@ class Pending:
 class Dispatcher:
     """Runs requests of all connections."""
 
-    def __init__(self, app: App, handlers: dict[str, Handler], instance: str) -> None:
-        self.app = app
+    def __init__(self, instance: str) -> None:
+        self.app: Any = None
+        """The `App`, once open."""
+        self.is_open = False
+        """Whether more than `EARLY` can be answered."""
         self.counters = Counters()
         self.lanes = make_lanes()
         self.draining = False
         self.on_fault: Callable[[str, str], None] = lambda name, remedy: None
         """Told of each degraded mode that a call ran into (name, remedy)."""
-        self._handlers = handlers
-        self._at_once = {n for n, h in handlers.items() if not inspect.iscoroutinefunction(h)}
+        self._handlers: dict[str, Handler] = {}
+        self._at_once: set[str] = set()
+        self._failure: LoreError | None = None
         self._prefix = instance[:6]
         self._serial = 0
         self._loop = asyncio.get_running_loop()
+
+    def handle_by(self, handlers: dict[str, Handler]) -> None:
+        """Answer methods by these functions."""
+        self._handlers = handlers
+        self._at_once = {n for n, h in handlers.items() if not inspect.iscoroutinefunction(h)}
+
+    def open(self, app: App, handlers: dict[str, Handler]) -> None:
+        """All parts are there: from now on every method is answered."""
+        self.app = app
+        self.handle_by(handlers)
+        self.is_open = True
+
+    def fail(self, failure: LoreError) -> None:
+        """The parts will never be there: answer everything with the reason."""
+        self._failure = failure
+        self.is_open = True
 
     def accept(
         self, owner: "Connection", message_id: int | None, name: str, given: dict[str, Any]
@@ -96,6 +118,8 @@ class Dispatcher:
         try:
             if method is None or method.since > owner.protocol:
                 raise self._unknown(name)
+            if self._failure is not None:
+                raise self._failure
             if self.draining and method.name != "ping":
                 raise ShuttingDown("the daemon is stopping; connect again")
             params = FORMS[method.name].read(given)
@@ -195,6 +219,8 @@ class Dispatcher:
     def _explain(self, pending: Pending, error: BaseException) -> LoreError:
         if isinstance(error, LoreError):
             return error
+        from lored.rpc.faults import translate  # loads the database driver
+
         known = translate(error)
         if known is None:
             return self._defect(pending.method.name, pending.call, error)

@@ -18,6 +18,7 @@ from lore.errors import ShuttingDown
 from lore.wire.limits import CLIENTS
 from lored.rpc.connection import Connection
 from lored.rpc.dispatch import Dispatcher, Handler
+from lored.rpc.handlers import session
 from lored.rpc.subscriptions import Subscriptions
 from lored.services.app import App
 
@@ -30,11 +31,14 @@ log = structlog.get_logger()
 class Server:
     """The clients of one daemon."""
 
-    def __init__(self, app: App, handlers: dict[str, Handler], instance: str) -> None:
-        self.app, self.instance = app, instance
+    def __init__(self, instance: str) -> None:
+        """``instance`` names this run of the daemon. Until `open` only ping and hello are
+        answered."""
+        self.instance = instance
         self.uid = os.geteuid()
-        self.dispatcher = Dispatcher(app, handlers, instance)
-        self.subscriptions = Subscriptions(app)
+        self.dispatcher = Dispatcher(instance)
+        self.dispatcher.handle_by({"ping": session.ping, "hello": session.hello})
+        self.subscriptions = Subscriptions()
         self.full_message = f"{CLIENTS} clients are connected; close one and try again"
         self.on_empty: Callable[[], None] = lambda: None
         """Called when the last connection has gone."""
@@ -57,6 +61,17 @@ class Server:
         )
         if before is not None:
             before.close()
+
+    def open(self, app: App, handlers: dict[str, Handler]) -> None:
+        """Answer everything from now on, and what has waited for it."""
+        self.subscriptions.listen(app)
+        self.dispatcher.open(app, handlers)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let all connections look at their requests again."""
+        for connection in self._connections:
+            connection.wake()
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection in; False when there are too many."""

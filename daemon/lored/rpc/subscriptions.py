@@ -8,13 +8,13 @@ revision}`, and asks `changes` what it missed. `seq` counts lost events too.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from lore.errors import Invalid, Limit, LoreError
 from lore.wire.limits import SUBSCRIPTION_EVENTS, SUBSCRIPTIONS
-from lored.services import revisions
 from lored.services.app import App
 from lored.services.events import Event
 
@@ -91,6 +91,8 @@ class Subscription:
             log.error("defect", event_topic=event.topic, exc_info=error)
 
     async def _tell_lost(self) -> None:
+        from lored.services import revisions  # loads the database driver
+
         try:
             revision = await revisions.token(self._app, self.workspace)
             count, self._lost = self._lost, 0
@@ -111,10 +113,15 @@ class Subscription:
 class Subscriptions:
     """All subscriptions of all connections; one listener on the event bus."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self) -> None:
+        self._app: Any = None
         self._all: set[Subscription] = set()
         self._serial = 0
+        self._stop_listening: Callable[[], None] = lambda: None
+
+    def listen(self, app: App) -> None:
+        """Hear what the services publish from now on."""
+        self._app = app
         self._stop_listening = app.events.listen(self._hear)
 
     def __len__(self) -> int:

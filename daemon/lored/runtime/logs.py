@@ -25,8 +25,6 @@ from typing import Any, Final
 
 import structlog
 
-from lored.store import driver
-
 FILE_BYTES: Final = 4 << 20
 """A log file is rotated beyond this; at info a busy day writes about 1 MiB."""
 
@@ -128,7 +126,9 @@ def describe_exception(exception: BaseException, *, debug: bool) -> str:
     """Type, place and (where that is safe) message of an exception, as pairs."""
     kind = type(exception).__qualname__
     parts = [f"error={kind}"]
-    if debug or isinstance(exception, driver.Error | OSError):
+    # The driver is loaded after the first log lines; without it there are no errors of it.
+    driver_error = getattr(sys.modules.get("lored.store.driver"), "Error", OSError)
+    if debug or isinstance(exception, (OSError, driver_error)):
         parts.append(f"message={_quote(str(exception))}")
     parts.append(f"at={_quote(_places(exception.__traceback__))}")
     cause = exception.__cause__

@@ -1,4 +1,8 @@
-"""Every method of the wire and the function that answers it, one module a namespace."""
+"""Every method of the wire and the function that answers it, one module a namespace.
+
+Loading them all loads most of the daemon: so it is a function, and the conversation itself
+(session.py) can be had before.
+"""
 
 import importlib
 
@@ -19,7 +23,8 @@ _NAMESPACES = (
 )
 
 
-def _merge() -> dict[str, Handler]:
+def load() -> dict[str, Handler]:
+    """Method name -> handler. Raises `RuntimeError` for a method with two."""
     merged: dict[str, Handler] = {}
     for name in _NAMESPACES:
         try:
@@ -31,6 +36,3 @@ def _merge() -> dict[str, Handler]:
                 raise RuntimeError(f"two handlers for {method}")
             merged[method] = handler
     return merged
-
-
-HANDLERS = _merge()

@@ -4,22 +4,23 @@ Plain functions answer at once on the loop; the others run in a lane.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lore.errors import Conflict, Incompatible, Invalid, NotFound
 from lore.wire import limits
 from lored import __version__
-from lored.rpc.connection import Connection
-from lored.services import revisions
 from lored.services.app import App, Call
+
+if TYPE_CHECKING:
+    from lored.rpc.connection import Connection
 
 REVISION_SECONDS: Final = 0.3
 """For the revision in the answer to hello; a free reader takes 0.2 ms."""
 
 
-def _connection(call: Call) -> Connection:
-    assert isinstance(call.connection, Connection)
-    return call.connection
+def _connection(call: Call) -> "Connection":
+    connection: Connection = call.connection
+    return connection
 
 
 async def hello(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +55,13 @@ async def hello(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _revision(app: App) -> str | None:
-    """The token of now; absent while the store is too busy to say: greeting must not wait."""
+async def _revision(app: App | None) -> str | None:
+    """The token of now; absent while the store is too busy to say, or not open yet: greeting
+    must not wait."""
+    if app is None:
+        return None
+    from lored.services import revisions  # loads the database driver
+
     try:
         return await asyncio.wait_for(revisions.token(app, None), REVISION_SECONDS)
     except TimeoutError:
@@ -95,6 +101,8 @@ def cancel(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
 
 async def subscribe(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Begin to hear events: of one workspace if one is named, else of all."""
+    from lored.services import revisions  # as above
+
     connection = _connection(call)
     workspace = await app.workspaces.resolve(params.get("workspace"))
     workspace_id = workspace.id if workspace else None
