@@ -32,6 +32,7 @@ from lored.core.transcripts.places import (
     add_place,
     classify,
     default_roots,
+    drop_places,
     parser_name,
 )
 from lored.core.transcripts.records import DatabaseParser, DocumentParser, LineParser
@@ -48,6 +49,7 @@ __all__ = [
     "parser_name",
     "register",
     "register_entry_points",
+    "unregister",
 ]
 
 Parser = LineParser | DocumentParser | DatabaseParser
@@ -116,6 +118,11 @@ class Registry(Mapping[str, Parser]):
         self._loaded[name] = parser
         return True
 
+    def remove(self, name: str) -> None:
+        """Takes away what `add` added."""
+        if name not in self._modules:
+            self._loaded.pop(name, None)
+
 
 PARSERS: Final = Registry(_MODULES)
 
@@ -127,6 +134,13 @@ def register(name: str, parser: Parser, places: tuple[Place, ...]) -> bool:
     for place in places:
         add_place(place)
     return True
+
+
+def unregister(name: str) -> None:
+    """Takes away what `register` added, when the configuration changes."""
+    if name not in _MODULES:
+        PARSERS.remove(name)
+        drop_places(name)
 
 
 def register_entry_points() -> dict[str, str]:

@@ -14,8 +14,8 @@ import orjson
 
 from lored.core.transcripts.conversation import call, result, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line
-from lored.core.transcripts.records import Action, ActionKind, Damage, Record, SessionPatch
+from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.records import Action, ActionKind, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import excerpt, text_or_none
 
@@ -116,7 +116,7 @@ def _step(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
         _calls(state, item, key, at, out)
         _result(state, str(kind), key, text, at, out)
     elif kind not in _QUIET:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset))
 
 
 def _calls(

@@ -33,9 +33,8 @@ from lored.core.transcripts.knowledge import (
     learn_first,
     learn_time,
 )
-from lored.core.transcripts.lines import decode_document, decode_line
+from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
 from lored.core.transcripts.records import (
-    Damage,
     Record,
     SessionPatch,
 )
@@ -134,8 +133,7 @@ def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[
         if url:
             learn(state, out, line_session(state, item, out), extra={"pr": url})
     elif kind not in _QUIET_TYPES:
-        name = kind if isinstance(kind, str) else type(kind).__name__
-        out.append(Damage(f"unknown_type:{name[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset))
 
 
 def _chain(

@@ -18,11 +18,11 @@ from lored.core.transcripts.knowledge import (
     learn,
     learn_prompt,
 )
+from lored.core.transcripts.lines import unknown_type
 from lored.core.transcripts.own import MARKER, cut_own_context
 from lored.core.transcripts.records import (
     Action,
     Compaction,
-    Damage,
     Message,
     Record,
     Role,
@@ -298,7 +298,7 @@ def read_attachment(
             role, text = typed_words(text)
         _say(state, item, role, text, key, at, session, out)
     elif kind not in _QUIET_ATTACHMENTS:
-        out.append(Damage(f"unknown_type:attachment/{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset, "attachment/"))
 
 
 def read_system(
@@ -320,4 +320,4 @@ def read_system(
     elif kind in ("turn_duration", "stop_hook_summary"):
         learn(state, out, session, status="completed")  # old versions state no stop_reason
     elif kind is not None and kind not in _QUIET_SYSTEM:
-        out.append(Damage(f"unknown_type:system/{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset, "system/"))

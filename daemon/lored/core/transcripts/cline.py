@@ -17,7 +17,7 @@ import orjson
 from lored.core.transcripts.actions import describe
 from lored.core.transcripts.conversation import read_blocks, record_key, say
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
-from lored.core.transcripts.lines import clean_value, decode_document
+from lored.core.transcripts.lines import clean_value, decode_document, unknown_type
 from lored.core.transcripts.records import Action, Damage, Message, Record, Role, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
@@ -196,7 +196,7 @@ def _ui(
     elif kind in ("error", "api_req_failed", "diff_error"):
         say(state, out, "context", key, text, at=at)
     elif kind not in _QUIET:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", lost=False))
+        out.append(unknown_type(kind, 0))
 
 
 def _tool(

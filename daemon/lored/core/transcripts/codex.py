@@ -34,9 +34,8 @@ from lored.core.transcripts.codex_words import (
     part_texts,
 )
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
+from lored.core.transcripts.lines import decode_line, unknown_type
 from lored.core.transcripts.records import (
-    Damage,
     Record,
     Rollback,
 )
@@ -138,7 +137,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
         elif kind is None and "id" in item and "timestamp" in item:
             learn_meta(state, item, out)  # first line of the bare era
         elif "record_type" not in item:
-            out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
+            out.append(unknown_type(kind, offset))
         return
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
@@ -165,7 +164,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
     elif kind == "compacted":
         compacted(state, payload.get("message"), at, out)
     elif kind not in _QUIET_LINES:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset))
 
 
 def _event(
@@ -212,7 +211,7 @@ def _event(
         text = review.get("overall_explanation") if isinstance(review, dict) else None
         spoke(state, flat(text), "review", at, out)
     elif kind not in _QUIET_EVENTS:
-        out.append(Damage(f"unknown_type:event/{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset, "event/"))
 
 
 def _item(
@@ -234,7 +233,7 @@ def _item(
     elif kind in ("McpToolCall", "DynamicToolCall"):
         actions.tool_item(state, item, at, out)
     elif kind not in _QUIET_ITEMS:
-        out.append(Damage(f"unknown_type:item/{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset, "item/"))
 
 
 def _response(
@@ -254,7 +253,7 @@ def _response(
     elif kind == "web_search_call":
         actions.web_search(state, payload, turn_name(state), at, out)
     elif kind not in _RESPONSES:
-        out.append(Damage(f"unknown_type:response/{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset, "response/"))
 
 
 def flat(value: Any) -> str:

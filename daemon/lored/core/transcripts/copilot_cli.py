@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import call, record_key, result, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
-from lored.core.transcripts.records import Damage, Record, Rollback, SessionPatch
+from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.records import Record, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
     count_or_none,
@@ -141,7 +141,7 @@ def _event(
     elif kind == "session.shutdown":
         _shutdown(state, data, out)
     elif kind not in _QUIET:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset))
 
 
 def _start(state: dict[str, Any], data: dict[str, Any], out: list[Record]) -> None:

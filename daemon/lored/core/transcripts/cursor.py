@@ -12,8 +12,8 @@ from typing import Any, Final
 from lored.core.clock import to_wire
 from lored.core.transcripts.conversation import plain_words, read_blocks
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
-from lored.core.transcripts.records import Damage, Record, Role
+from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.records import Record, Role
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import flat_text
 
@@ -69,7 +69,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
             ended = item.get("status")
             learn(state, out, status="interrupted" if ended == "cancelled" else "completed")
         else:
-            out.append(Damage(f"unknown_type:{str(item.get('type') or role)[:60]}", offset))
+            out.append(unknown_type(item.get("type") or role, offset))
         return
     parent, cut, _ = state["session"].partition("/")
     if cut:

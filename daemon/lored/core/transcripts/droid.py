@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line
-from lored.core.transcripts.records import Damage, Record, SessionPatch
+from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.records import Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
 
@@ -90,7 +90,7 @@ def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[
         text = flat_text(item.get("summary") or item.get("summaryText"))
         say_summary(out, key, text, at=at)
     elif kind not in ("todo_state", "session_end", "settings_state"):
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
+        out.append(unknown_type(kind, offset))
 
 
 PARSER = Droid()

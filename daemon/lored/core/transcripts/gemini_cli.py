@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import call, record_key, result, say
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line
+from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
 from lored.core.transcripts.records import Damage, Record, Role, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
@@ -190,7 +190,7 @@ def read_message(
         elif text.startswith("Request cancelled"):
             learn(state, out, status="interrupted")
     else:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", lost=False))
+        out.append(unknown_type(kind, 0))
 
 
 def _call(

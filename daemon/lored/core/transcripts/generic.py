@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
+from lored.core.transcripts.lines import decode_line, unknown_type
 from lored.core.transcripts.place import Place
 from lored.core.transcripts.places import pattern_of
-from lored.core.transcripts.records import Damage, Message, Record
+from lored.core.transcripts.records import Message, Record
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import flat_text, keep_output, text_or_none, title_of
 
@@ -123,7 +123,7 @@ class Generic:
             if kept.strip():
                 out.append(Message(key, "tool", kept, at=at, truncated_bytes=dropped))
         elif stated is not None:
-            out.append(Damage(f"unknown_type:{str(stated)[:60]}", offset, lost=False))
+            out.append(unknown_type(stated, offset))
 
 
 def _text(mapping: Mapping[str, Any], name: str, default: str | None) -> str:

@@ -36,10 +36,11 @@ DOCUMENT_BYTES: Final = 128 << 20
 """A longer document is not read: formats that rewrite a whole file per message stay far below."""
 DEPTH: Final = 200
 """Deepest nesting that is kept: real records stay below 40, and what walks them recurses."""
-INT_DIGITS: Final = 18
-"""Longer integers become floats: MessagePack and SQLite hold 64 bits."""
+INT_DIGITS: Final = 20
+"""Integers beyond 64 bits become floats, as on the fast path: MessagePack holds no more."""
 
 _MARKS: Final = frozenset({"timestamp", "uuid", "sessionId", "payload", "role", "created_at"})
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z_./$-]{0,59}|[A-Za-z][\w./$-]{0,30}")
 _SCANNED: Final = re.compile(
     r'"(type|subtype|uuid|id|parentUuid|sessionId|timestamp|role|cwd|gitBranch|version|isSidechain'
     r'|agentId|ordinal)"\s*:\s*("(?:[^"\\]|\\.){0,400}"|true|false|null|-?\d{1,18})'
@@ -90,6 +91,13 @@ def decode_document(data: bytes) -> tuple[Any, list[Damage]]:
     except ValueError as error:
         return None, [Damage(_reason(text, 0, error), 0, len(data))]
     return value, [Damage("utf8" if end == len(text) else "json", 0, len(data), end != len(text))]
+
+
+def unknown_type(name: Any, offset: int, group: str = "") -> Damage:
+    """Damage that counts a record of a kind that is not known. Nothing of it is quoted but a
+    plain name: what looks like data becomes `other`, so that reasons stay few."""
+    plain = isinstance(name, str) and _NAME.fullmatch(name) is not None
+    return Damage(f"unknown_type:{group}{name if plain else 'other'}", offset, lost=False)
 
 
 def _recover(line: bytes, offset: int, marks: frozenset[str]) -> tuple[list[Object], list[Damage]]:
@@ -227,7 +235,8 @@ def _constant(_name: str) -> None:
 
 
 def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= INT_DIGITS else float(digits)
+    value = int(digits) if len(digits) <= INT_DIGITS else 1 << 65
+    return value if -(1 << 63) <= value < 1 << 64 else float(digits)
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_constant, parse_int=_integer, strict=False)

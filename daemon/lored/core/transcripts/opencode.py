@@ -12,7 +12,8 @@ from typing import Any, Final
 from lored.core.transcripts import opencode_records as records
 from lored.core.transcripts.conversation import plain_words, say
 from lored.core.transcripts.databases import columns, decoded, row_of
-from lored.core.transcripts.records import Action, Damage, Record, SessionPatch
+from lored.core.transcripts.lines import unknown_type
+from lored.core.transcripts.records import Action, Damage, Message, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import excerpt, flat_text, text_or_none
 
@@ -119,7 +120,7 @@ def _read_1(
                 _part(state, message, item, message_id, part_id, machine, out)
             else:
                 out.append(Damage("json"))
-        key = next((r.key for r in out[made:] if hasattr(r, "key")), None)
+        key = next((r.key for r in out[made:] if isinstance(r, Message)), None)
         if key:
             first[message_id] = key
     _totals(connection, name, row, out)
@@ -227,7 +228,7 @@ def _read_2(
         if (updated or 0) >= since:
             made = len(out)
             _message_2(state, kind, message_id, item, machine, out)
-            key = next((r.key for r in out[made:] if hasattr(r, "key")), None)
+            key = next((r.key for r in out[made:] if isinstance(r, Message)), None)
             if key:
                 first[message_id] = key
     if not any(row.get(f"tokens_{field}") for field in ("input", "output")):
@@ -272,7 +273,7 @@ def _message_2(
             )
         )
     elif kind not in _QUIET:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", lost=False))
+        out.append(unknown_type(kind, 0))
 
 
 def _assistant_2(

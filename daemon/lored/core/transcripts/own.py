@@ -11,6 +11,10 @@ from lored.core.transcripts.texts import names_in
 
 MARKER: Final = "[injected memory left out]"
 
+REQUEST_MARK: Final = "[lored summary request]"
+"""Begins every prompt that this daemon itself sends to a model. Where an endpoint keeps such
+calls as sessions, they are known by it and never indexed."""
+
 _TOOLS: Final = names_in(
     """
     remember_fact recall_fact update_fact forget_fact forget fact_get fact_list fact_history
@@ -40,7 +44,10 @@ _BLOCK: Final = re.compile(
 
 
 def cut_own_context(text: str) -> tuple[str, bool]:
-    """`text` without the blocks that this memory injected, and whether there were any."""
+    """`text` without the blocks that this memory injected, and whether there were any. A prompt
+    of this memory to a model is nothing but such a block."""
+    if REQUEST_MARK in text:
+        return "", True
     if "# Facts" not in text and "# Episodic recall" not in text:
         return text, False
     short = _BLOCK.sub("", text)

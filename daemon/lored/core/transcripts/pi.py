@@ -12,8 +12,15 @@ from typing import Any, Final
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, say_summary
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
-from lored.core.transcripts.records import Action, Damage, Record, Rollback, SessionPatch
+from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.records import (
+    Action,
+    Damage,
+    Message,
+    Record,
+    Rollback,
+    SessionPatch,
+)
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
 
@@ -78,8 +85,8 @@ def _entry(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[R
         name = item.get("name")
         learn(state, out, title=title_of(name) if isinstance(name, str) else None)
     elif kind not in _QUIET:
-        out.append(Damage(f"unknown_type:{str(kind)[:60]}", offset, lost=False))
-    key = next((r.key for r in out[made:] if hasattr(r, "key")), None)
+        out.append(unknown_type(kind, offset))
+    key = next((r.key for r in out[made:] if isinstance(r, Message)), None)
     _branch(state, item, key, made, out)
 
 
@@ -123,7 +130,7 @@ def _message(
     elif role in ("custom", "hookMessage"):
         say(state, out, "context", key, text, at=at)
     else:
-        out.append(Damage(f"unknown_type:message/{str(role)[:60]}", offset, lost=False))
+        out.append(unknown_type(role, offset, "message/"))
 
 
 def _answer(

@@ -107,6 +107,13 @@ def add_place(place: Place) -> None:
         _SIDECARS.setdefault(place.agent, []).append(re.compile(place.sidecars))
 
 
+def drop_places(agent: str) -> None:
+    """Forgets every place of an agent."""
+    _places[:] = [place for place in _places if place.agent != agent]
+    _TRANSCRIPTS.pop(agent, None)
+    _SIDECARS.pop(agent, None)
+
+
 _places: Final[list[Place]] = []
 for _place in PLACES:
     add_place(_place)

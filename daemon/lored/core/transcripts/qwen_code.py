@@ -18,8 +18,8 @@ from lored.core.transcripts.conversation import (
     split_words,
 )
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line
-from lored.core.transcripts.records import Damage, Record, Role
+from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.records import Record, Role
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
     count_or_none,
@@ -110,7 +110,7 @@ def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[
         say_summary(out, key, flat_text(payload.get("summary")), at=at)
     elif kind != "system" or (subtype is not None and subtype not in _QUIET):
         name = f"{kind}/{subtype}" if subtype else str(kind)
-        out.append(Damage(f"unknown_type:{name[:60]}", offset, lost=False))
+        out.append(unknown_type(name, offset))
 
 
 def _user(

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from lored.core.transcripts.calls import begin_call, end_call, output_message
 from lored.core.transcripts.knowledge import add_tokens, learn_prompt, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line
+from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
 from lored.core.transcripts.own import MARKER, cut_own_context
 from lored.core.transcripts.records import (
     Compaction,
@@ -132,7 +132,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
     elif role == "system":
         _system(native, text, at, out)
     else:
-        out.append(Damage(f"unknown_type:{str(role)[:40]}", offset))
+        out.append(unknown_type(role, offset))
 
 
 def _user(state: dict[str, Any], key: str, text: str, at: str | None, out: list[Record]) -> None:
