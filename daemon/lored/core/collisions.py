@@ -86,4 +86,3 @@ def commands(old: str, new: str) -> list[str]:
         f"supersede old={old} new={new}",
         f"conflict fact_a={old} fact_b={new} severity=medium",
     ]
-

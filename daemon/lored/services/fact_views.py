@@ -7,6 +7,7 @@ are qualified only where the other scope has such numbers too (`shared`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from lored.core import collisions, ids
@@ -71,11 +72,11 @@ class View:
             "source_ref": row.source_ref,
             "session_id": row.session_id,
             "message_id": row.message_id,
-            "created_at": to_wire(row.created_at),
+            "created_at": _wire(row.created_at),
             "verified_at": _instant(row.verified_at),
-            "last_accessed": to_wire(max(row.last_accessed, last)),
+            "last_accessed": _wire(max(row.last_accessed, last)),
             "access_count": row.access_count + count,
-            "valid_from": to_wire(row.valid_from),
+            "valid_from": _wire(row.valid_from),
             "valid_to": _instant(row.valid_to),
             "superseded_by": row.successor_ref if successor is None else ids.fact(successor),
             "supersedes": [ids.fact(number) for number in links.supersedes] or None,
@@ -151,7 +152,7 @@ class View:
             "type": "fact_cluster",
             "title": row.title,
             "entities": facts_clusters.entities_of(conn, row.id),
-            "created_at": to_wire(row.created_at),
+            "created_at": _wire(row.created_at),
             "active_count": row.active,
             "superseded_count": row.superseded,
             **shown,
@@ -192,5 +193,11 @@ class View:
         return found
 
 
+@lru_cache(4096)
+def _wire(at: Micros) -> str:
+    """`to_wire`: one answer shows the same instants many times."""
+    return to_wire(at)
+
+
 def _instant(at: Micros | None) -> str | None:
-    return None if at is None else to_wire(at)
+    return None if at is None else _wire(at)

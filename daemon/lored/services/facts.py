@@ -7,6 +7,7 @@ revision); subscribers and the later model vector follow after the commit. Reads
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from lore.errors import Conflict, Invalid
@@ -84,7 +85,12 @@ class Facts:
                         stated = self._again(conn, known)
                     else:
                         stated = statements.state(
-                            conn, batch, prepared, rules=self.rules, limit=self._listed
+                            conn,
+                            batch,
+                            prepared,
+                            rules=self.rules,
+                            limit=self._listed,
+                            only_small=True,
                         )
                         if key:
                             given = {
@@ -98,8 +104,14 @@ class Facts:
                     return stated, answer, known is None
 
                 stated, answer, fresh = await database.write(write)
+                found_near = await near
+                if stated.found.total and not stated.found.listed:
+                    view = self.view(target, at, other.highest)
+                    answer["collisions"] = await database.read(
+                        partial(self._most_similar, view, stated, found_near)
+                    )
             answer["related"] = await related.choose(
-                self._app, self, await near, target, stated, at
+                self._app, self, found_near, target, stated, at
             )
         finally:
             near.cancel()
@@ -109,6 +121,17 @@ class Facts:
         if fresh:
             self._after(target, stated, answer["fact"], "remembered")
         return answer
+
+    def _most_similar(
+        self, view: View, stated: Stated, near: Sequence[related.Near], conn: Connection
+    ) -> list[Map]:
+        """The collisions of a fact that has too many to read, those similar by text among
+        them."""
+        fact = stated.placed.fact
+        ids_ = [row for one in near if one.target == view.target for row in one.cosines]
+        found = facts_collisions.find(conn, fact, self._listed, ids_)
+        stated.found = found
+        return view.collisions(conn, fact, found.listed)
 
     def _again(self, conn: Connection, known: Map) -> Stated:
         """The answer to a key that stated before."""

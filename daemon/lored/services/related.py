@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NEAREST = 24
 """Facts read from the vector index: some of them will be collisions or of the same cluster."""
 
+RESCORED = 96
+"""Rows of the quick scan that are scored exactly: this search runs at every statement."""
+
 NAMED = 24
 """Facts read that share a name."""
 
@@ -85,7 +88,7 @@ async def gather(
             cosines: dict[int, float] = {}
             if vector is not None:
                 segment, values = vector
-                cosines = dict(vectors.nearest_facts(conn, segment, values, NEAREST))
+                cosines = dict(vectors.nearest_facts(conn, segment, values, NEAREST, RESCORED))
                 missing = [fact for fact in named if fact not in cosines]
                 cosines |= vectors.fact_cosines(conn, segment, values, missing)
             return Near(target, frozenset(named), cosines)

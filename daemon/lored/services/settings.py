@@ -28,7 +28,7 @@ class Settings:
     fact_related_similarity_threshold: float = _setting(
         0.6, "Cosine from which a fact of another cluster is shown as related", low=0.0, high=1.0
     )
-    fact_related_max_results: int = _setting(10, "Most related facts shown", low=0, high=100)
+    fact_related_max_results: int = _setting(5, "Most related facts shown", low=0, high=100)
     fact_collision_max_results: int = _setting(
         20, "Most collisions listed in one answer (all are counted)", low=1, high=500
     )
@@ -57,6 +57,23 @@ class Settings:
     embed_http_url: str = _setting("", "OpenAI-compatible /v1/embeddings endpoint for `http`")
     embed_http_model: str = _setting("", "Model name sent to that endpoint")
     embed_http_key_env: str = _setting("LORE_EMBED_KEY", "Environment variable with its key")
+    rewrite_enabled: bool = _setting(
+        False, "Have a model reword the summary of a session that has gone quiet"
+    )
+    rewrite_url: str = _setting(
+        "", "OpenAI-compatible base URL, e.g. http://localhost:11434/v1; plain http only locally"
+    )
+    rewrite_model: str = _setting("", "Model name sent to that endpoint")
+    rewrite_key_env: str = _setting("LORE_REWRITE_KEY", "Environment variable with its key")
+    rewrite_daily_tokens: int = _setting(
+        50_000, "Most tokens a day, prompt and answer together", low=0, high=10_000_000
+    )
+    rewrite_quiet_seconds: float = _setting(
+        900.0, "A session is reworded when nothing has come for this long", low=1, high=86_400
+    )
+    rewrite_timeout_seconds: float = _setting(
+        30.0, "For one answer of the model, all in all", low=0.1, high=600
+    )
     redact_enabled: bool = _setting(True, "Replace secrets before anything is stored")
     sweep_seconds: float = _setting(60.0, "Period of the full look at all roots", low=1, high=3600)
     retention_days: int = _setting(

@@ -6,7 +6,7 @@ waits for a model or a disk.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -125,13 +125,13 @@ def state(
     *,
     rules: Rules,
     limit: int,
-    near: Iterable[int] = (),
+    only_small: bool = False,
     replaces: Fact | None = None,
     given: Given | None = None,
     note: str | None = None,
 ) -> Stated:
     """Place a statement; with ``replaces`` supersede that fact by it; then find what it stands
-    against, at most ``limit`` of them. ``near`` are internal ids found similar by text."""
+    against, at most ``limit`` of them (see `facts_collisions.find` for ``only_small``)."""
     uid = ids.make_uid(batch.now, os.urandom(10))
     placed = place(
         conn,
@@ -148,7 +148,7 @@ def state(
         facts_changes.supersede(
             conn, batch, replaces, placed.fact, actor=prepared.statement.asserted_by, note=note
         )
-    found = facts_collisions.find(conn, placed.fact, limit, tuple(near))
+    found = facts_collisions.find(conn, placed.fact, limit, only_small=only_small)
     if placed.created and found.total:
         facts_changes.mark_pending(conn, placed.fact)
     return Stated(placed, found)

@@ -89,7 +89,7 @@ class Triage:
                     Batch(conn, now=at, actor=call.client),
                     self._facts.view(target, at, other.highest),
                     self._facts.rules,
-                    self._app.settings.fact_collision_max_results,
+                    max(1, self._app.settings.fact_collision_max_results // max(1, len(prepared))),
                     prepared,
                     checked,
                 )

@@ -33,7 +33,8 @@ from lored.store.facts_pipeline import Rules
 
 @dataclass(slots=True)
 class Run:
-    """One batch on its way. ``prepared`` are statements by index of their operation."""
+    """One batch on its way. ``listed`` is the most collisions listed per statement,
+    ``prepared`` are statements by index of their operation."""
 
     conn: Connection
     batch: Batch

@@ -1,5 +1,8 @@
 """Rows of facts: read, insert, change what is believed. SQL of the `facts` table lives here.
 
+A bound `LIMIT ?` makes SQLite prepare the statement anew at each call (it looks at the value,
+measured: 30 us), so limits of statements that run at every call stand in their text.
+
 Every function takes the connection of a running transaction. `id` is the internal key (also
 the rowid of the text and vector index), `number` the N of `F<N>`. What is believed about a
 fact (window, state, successor) is only changed through `believe`, which keeps the belief
@@ -22,11 +25,12 @@ before as a row of `fact_versions`: that is what `known_at` reads.
 - Changes since a revision: `facts_log.facts_changed(conn, since)`.
 """
 
-import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import orjson
 
 from lored.core.clock import Micros
 from lored.core.facts import State
@@ -38,6 +42,7 @@ _COLUMNS: Final = (
     " message_id, created_at, verified_at, last_accessed, access_count, valid_from, valid_to,"
     " state, successor, successor_ref, known_from, cluster, core, set_id, pending, position, extra"
 )
+_STATES: Final = tuple(State)
 IDS_AT_ONCE: Final = 500
 """Ids bound to one statement."""
 
@@ -83,11 +88,11 @@ class Fact:
 
 def _fact(row: Sequence[Any]) -> Fact:
     values = list(row)
-    values[4] = json.loads(row[4]) if row[4] != "[]" else []
-    values[5] = json.loads(row[5]) if row[5] != "[]" else []
-    values[18] = State(row[18])
-    values[25] = bool(row[25])
-    values[27] = json.loads(row[27]) if row[27] != "{}" else {}
+    values[4] = orjson.loads(row[4]) if row[4] != "[]" else []
+    values[5] = orjson.loads(row[5]) if row[5] != "[]" else []
+    values[18] = _STATES[row[18]]
+    values[25] = row[25] == 1
+    values[27] = orjson.loads(row[27]) if row[27] != "{}" else {}
     return Fact(*values)
 
 
@@ -205,19 +210,56 @@ def next_number(conn: Connection) -> int:
     return (row[0] or 0) + 1
 
 
-def insert(conn: Connection, values: dict[str, Any]) -> int:
-    """Insert a row from column values (lists and maps are encoded here); returns its id."""
-    encoded = {
-        key: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if isinstance(value, list | dict)
-        else value
-        for key, value in values.items()
-    }
+_INSERT: Final = (
+    "INSERT INTO facts(text_hash, "
+    + _COLUMNS.removeprefix("id, ")
+    + f") VALUES({', '.join('?' * (_COLUMNS.count(',') + 1))})"
+)
+
+
+def insert(conn: Connection, fact: Fact, text_hash: int) -> int:
+    """Insert a row (its `id` is not looked at); returns its id."""
     cursor = conn.execute(
-        f"INSERT INTO facts({', '.join(encoded)}) VALUES({marks(list(encoded))})",
-        tuple(encoded.values()),
+        _INSERT,
+        (
+            text_hash,
+            fact.number,
+            fact.uid,
+            fact.text,
+            _encode(fact.tags),
+            _encode(fact.entities),
+            fact.kind,
+            fact.source,
+            fact.asserted_by,
+            fact.source_ref,
+            fact.session_id,
+            fact.message_id,
+            fact.created_at,
+            fact.verified_at,
+            fact.last_accessed,
+            fact.access_count,
+            fact.valid_from,
+            fact.valid_to,
+            int(fact.state),
+            fact.successor,
+            fact.successor_ref,
+            fact.known_from,
+            fact.cluster,
+            fact.core,
+            fact.set_id,
+            int(fact.pending),
+            fact.position,
+            _encode(fact.extra),
+        ),
     )
     return int(cursor.lastrowid)
+
+
+def _encode(value: Any) -> Any:
+    """Lists and maps as JSON, anything else as it is."""
+    if not isinstance(value, list | dict):
+        return value
+    return orjson.dumps(value).decode()
 
 
 def believe(
@@ -256,12 +298,7 @@ def believe(
 
 def set_columns(conn: Connection, fact_id: int, **values: Any) -> None:
     """Update plain columns (labels, links, flags); lists are encoded here."""
-    pairs = {
-        key: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if isinstance(value, list | dict)
-        else value
-        for key, value in values.items()
-    }
+    pairs = {key: _encode(value) for key, value in values.items()}
     conn.execute(
         f"UPDATE facts SET {', '.join(f'{key} = ?' for key in pairs)} WHERE id = ?",
         (*pairs.values(), fact_id),

@@ -46,8 +46,8 @@ def assign(conn: Connection, members: Sequence[int], threshold: float, now: Micr
         found, value = best
         return Assignment(found.cluster, False, core_in(conn, found.cluster, ordered), value)
     cluster = conn.execute(
-        "INSERT INTO clusters(size, created_at) VALUES(?, ?) RETURNING id", (len(ordered), now)
-    ).fetchone()[0]
+        "INSERT INTO clusters(size, created_at) VALUES(?, ?)", (len(ordered), now)
+    ).lastrowid
     conn.executemany(
         "INSERT INTO cluster_entities(entity, size, cluster, bit) VALUES(?, ?, ?, ?)",
         [(entity, len(ordered), cluster, bit) for bit, entity in enumerate(ordered)],
@@ -77,8 +77,8 @@ def _candidates(
     for entity in members:
         rows = conn.execute(
             "SELECT size, cluster FROM cluster_entities"
-            " WHERE entity = ? AND size BETWEEN ? AND ? LIMIT ?",
-            (entity, low, high, POSTINGS + 1),
+            f" WHERE entity = ? AND size BETWEEN ? AND ? LIMIT {POSTINGS + 1}",
+            (entity, low, high),
         ).fetchall()
         busy |= len(rows) > POSTINGS
         shared.update(rows)
@@ -97,8 +97,8 @@ def _probe(
             (
                 conn.execute(
                     "SELECT count(*) FROM (SELECT 1 FROM cluster_entities"
-                    " WHERE entity = ? AND size = ? LIMIT ?)",
-                    (entity, size, POSTINGS * 16),
+                    f" WHERE entity = ? AND size = ? LIMIT {POSTINGS * 16})",
+                    (entity, size),
                 ).fetchone()[0],
                 entity,
             )

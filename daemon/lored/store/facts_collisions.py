@@ -1,10 +1,11 @@
 """Collisions and related facts in the store: counted in full, listed within a bound.
 
-The rule is `core.collisions`. Counting reads tallies, one row per distinct core of a cluster,
-and only looks at single facts where a tally cannot tell: facts with an end, questions with an
-end, and facts that share an entity outside the cluster's set only. Listing reads the newest
-facts with the same set, then the newest of each core, then those that the caller found near
-by text, and orders what it read. So one entity may have 100,000 facts in one cluster.
+The rule is `core.collisions`. A small cluster is simply read. A large one is counted from its
+tallies, one row per distinct core; single facts are only looked at where a tally cannot tell:
+facts with an end, questions with an end, and facts that share an entity outside the
+cluster's set only. Listing then reads the newest facts with the same set, the newest of each
+core, and those that the caller found near by text, and orders what it read. So one entity may
+have 100,000 facts in one cluster.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +18,11 @@ from lored.store.driver import Connection
 from lored.store.facts import IDS_AT_ONCE, Fact, by_ids, marks
 from lored.store.facts_entities import members_of, split_members, written_names
 
+SMALL: Final = 64
+"""Active facts of a cluster (and of a set elsewhere) that are read one by one."""
+
 LISTED: Final = 64
-"""Facts read per way of finding them before they are put in order."""
+"""Facts of a large cluster read per way of finding them before they are put in order."""
 
 RELATED_READ: Final = 32
 """Newest facts, and clusters, read per entity when related facts are looked for."""
@@ -53,7 +57,6 @@ class _Question(NamedTuple):
     id: int
     cluster: int
     set_id: int
-    members: frozenset[int]
     outside: tuple[int, ...]
     """Members that the cluster's set does not have."""
     core: int
@@ -71,30 +74,112 @@ class _Question(NamedTuple):
         }
 
 
-def find(conn: Connection, fact: Fact, limit: int, near: Sequence[int] = ()) -> Found:
-    """What ``fact`` collides with; ``near`` are internal ids that the caller found similar."""
-    question = _question(conn, fact)
-    if question is None:
+def find(
+    conn: Connection,
+    fact: Fact,
+    limit: int,
+    near: Sequence[int] = (),
+    *,
+    only_small: bool = False,
+) -> Found:
+    """What ``fact`` collides with, at most ``limit`` of it; ``near`` are internal ids that the
+    caller found similar. With ``limit`` 0 they are only counted, with ``only_small`` also those
+    of a large cluster, so that a writer is not kept by their listing."""
+    if not _can_collide(fact):
         return NONE
+    members = members_of(conn, fact.set_id)
+    mine = rule.Side(fact.id, fact.state, fact.window, fact.cluster, members)
+    rows = _small(conn, fact)
+    if rows is not None:
+        reasons = _reasons(mine, rows)
+        return Found(_ranked(conn, fact, reasons, rows, limit), len(reasons))
+    question = _question(conn, fact, members)
     cores = _sharing_cores(conn, question)
     total = _count(conn, question, cores)
-    if not total or not limit:
+    if not total or not limit or only_small:
         return Found([], total)
-    return Found(_list(conn, fact, question, cores, limit, near), total)
+    rows = _large(conn, question, cores, limit, near)
+    return Found(_ranked(conn, fact, _reasons(mine, rows), rows, limit), total)
 
 
 def count(conn: Connection, fact: Fact) -> int:
     """How many facts ``fact`` collides with."""
-    question = _question(conn, fact)
-    return 0 if question is None else _count(conn, question, _sharing_cores(conn, question))
+    return find(conn, fact, 0).total
 
 
-def _question(conn: Connection, fact: Fact) -> _Question | None:
+def _can_collide(fact: Fact) -> bool:
     if fact.state is not State.ACTIVE or fact.set_id is None:
+        return False
+    return fact.valid_to is None or fact.valid_to > fact.valid_from
+
+
+class _Row(NamedTuple):
+    """A fact as far as the rule needs it, and its words."""
+
+    side: rule.Side
+    text: str
+
+
+_ROW: Final = (
+    "SELECT f.id, f.valid_from, f.valid_to, f.cluster, s.members, f.text"
+    " FROM facts f JOIN entity_sets s ON s.id = f.set_id WHERE f.state = 0 AND "
+)
+
+
+def _rows(conn: Connection, condition: str, values: Sequence[object]) -> list[_Row]:
+    """Active facts by a condition."""
+    return [
+        _Row(
+            rule.Side(row[0], State.ACTIVE, Window(row[1], row[2]), row[3], split_members(row[4])),
+            row[5],
+        )
+        for row in conn.execute(_ROW + condition, tuple(values))
+    ]
+
+
+def _small(conn: Connection, fact: Fact) -> list[_Row] | None:
+    """Every fact that could collide with ``fact``, None when they are too many to read."""
+    inside = _rows(conn, f"f.cluster = ? LIMIT {SMALL + 1}", (fact.cluster,))
+    if len(inside) > SMALL:
         return None
-    if fact.valid_to is not None and fact.valid_to <= fact.valid_from:
-        return None
-    members = members_of(conn, fact.set_id)
+    elsewhere = _rows(
+        conn, f"f.set_id = ? AND f.cluster <> ? LIMIT {SMALL + 1}", (fact.set_id, fact.cluster)
+    )
+    return None if len(elsewhere) > SMALL else inside + elsewhere
+
+
+def _reasons(mine: rule.Side, rows: Iterable[_Row]) -> dict[int, rule.Reason]:
+    found = {}
+    for row in rows:
+        reason = rule.compare(mine, row.side)
+        if reason is not None:
+            found[row.side.number] = reason
+    return found
+
+
+def _ranked(
+    conn: Connection,
+    fact: Fact,
+    reasons: dict[int, rule.Reason],
+    rows: Iterable[_Row],
+    limit: int,
+) -> list[Collision]:
+    """The ``limit`` most similar ones, in order, as facts with the names that they share."""
+    if not reasons or not limit:
+        return []
+    texts = {row.side.number: row.text for row in rows}
+    ranked = rule.order(
+        ((number, reason, texts[number]) for number, reason in reasons.items()), fact.text
+    )[:limit]
+    facts = by_ids(conn, [number for number, _ in ranked])
+    names = written_names(conn, {entity for _, reason in ranked for entity in reason.shared})
+    return [
+        Collision(facts[number], reason, sorted(names[entity] for entity in reason.shared))
+        for number, reason in ranked
+    ]
+
+
+def _question(conn: Connection, fact: Fact, members: frozenset[int]) -> _Question:
     inside = {
         row[0]
         for row in conn.execute(
@@ -102,7 +187,7 @@ def _question(conn: Connection, fact: Fact) -> _Question | None:
         )
     }
     outside = tuple(sorted(members - inside))
-    return _Question(fact.id, fact.cluster, fact.set_id, members, outside, fact.core, fact.window)
+    return _Question(fact.id, fact.cluster, fact.set_id or 0, outside, fact.core, fact.window)
 
 
 def _sharing_cores(conn: Connection, question: _Question) -> list[tuple[int, int]]:
@@ -179,35 +264,23 @@ def _scan(conn: Connection, question: _Question, *, open_too: bool) -> tuple[int
 # -- listing -------------------------------------------------------------------------------
 
 
-def _list(
+def _large(
     conn: Connection,
-    fact: Fact,
     question: _Question,
     cores: list[tuple[int, int]],
     limit: int,
     near: Sequence[int],
-) -> list[Collision]:
+) -> list[_Row]:
+    """Of too many facts, those that come first: with the same set, newest, near by text."""
     read = max(LISTED, limit)
-    ids = set(near) - {fact.id}
+    ids = set(near) - {question.id}
     ids |= _newest(conn, question, f"f.set_id = :set AND {_OVERLAPS}", read)
-    if len(ids) < read + len(near):
+    if len(ids) < read:
         each = max(8, read // max(1, len(cores)))
         for core, _ in sorted(cores, key=lambda row: -row[1])[:LISTED]:
+            one = question._replace(core=core)
             ids |= _newest(
-                conn,
-                question._replace(core=core),
-                f"f.cluster = :cluster AND f.core = :core AND {_OVERLAPS}",
-                each,
-            )
-        if question.outside:
-            names = ",".join(map(str, question.outside))
-            ids |= _newest(
-                conn,
-                question,
-                "f.id IN (SELECT x.fact FROM fact_entities x WHERE x.member = 1"
-                f" AND x.entity IN ({names}) ORDER BY x.fact DESC LIMIT {LISTED * 4})"
-                f" AND f.cluster = :cluster AND {_OVERLAPS}",
-                read,
+                conn, one, f"f.cluster = :cluster AND f.core = :core AND {_OVERLAPS}", each
             )
         ids |= _newest(
             conn,
@@ -216,46 +289,31 @@ def _list(
             f" AND {_OVERLAPS}",
             read,
         )
-    facts = by_ids(conn, ids)
-    sets = _members(conn, {found.set_id for found in facts.values() if found.set_id})
-    mine = rule.Side(fact.id, fact.state, question.window, fact.cluster, question.members)
-    reasons: dict[int, rule.Reason] = {}
-    for other in facts.values():
-        members = sets.get(other.set_id or 0, frozenset())
-        reason = rule.compare(
-            mine, rule.Side(other.id, other.state, other.window, other.cluster, members)
+    if question.outside:
+        names = ",".join(map(str, question.outside))
+        ids |= _newest(
+            conn,
+            question,
+            "f.id IN (SELECT x.fact FROM fact_entities x WHERE x.member = 1"
+            f" AND x.entity IN ({names}) ORDER BY x.fact DESC LIMIT {LISTED * 4})"
+            f" AND f.cluster = :cluster AND {_OVERLAPS}",
+            read,
         )
-        if reason is not None:
-            reasons[other.id] = reason
-    ranked = rule.order(
-        ((number, reason, facts[number].text) for number, reason in reasons.items()), fact.text
-    )[:limit]
-    names_of = written_names(conn, {entity for _, r in ranked for entity in r.shared})
-    return [
-        Collision(facts[number], reason, sorted(names_of[entity] for entity in reason.shared))
-        for number, reason in ranked
-    ]
+    wanted = sorted(ids)
+    found: list[_Row] = []
+    for start in range(0, len(wanted), IDS_AT_ONCE):
+        part = wanted[start : start + IDS_AT_ONCE]
+        found += _rows(conn, f"f.id IN ({marks(part)})", part)
+    return found
 
 
 def _newest(conn: Connection, question: _Question, condition: str, read: int) -> set[int]:
     rows = conn.execute(
         f"SELECT f.id FROM facts f WHERE {condition} AND f.state = 0 AND f.id <> :id"
-        " ORDER BY f.id DESC LIMIT :read",
-        {**question.values, "read": read},
+        f" ORDER BY f.id DESC LIMIT {read}",
+        question.values,
     )
     return {row[0] for row in rows}
-
-
-def _members(conn: Connection, sets: Iterable[int]) -> dict[int, frozenset[int]]:
-    wanted = list(sets)
-    found: dict[int, frozenset[int]] = {}
-    for start in range(0, len(wanted), IDS_AT_ONCE):
-        part = wanted[start : start + IDS_AT_ONCE]
-        for number, members in conn.execute(
-            f"SELECT id, members FROM entity_sets WHERE id IN ({marks(part)})", part
-        ):
-            found[number] = split_members(members)
-    return found
 
 
 # -- related -------------------------------------------------------------------------------
@@ -276,9 +334,9 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> li
             row[0]
             for row in conn.execute(
                 "SELECT f.id FROM (SELECT fact FROM fact_entities WHERE entity = ?"
-                " ORDER BY fact DESC LIMIT ?) x JOIN facts f ON f.id = x.fact"
+                f" ORDER BY fact DESC LIMIT {RELATED_READ}) x JOIN facts f ON f.id = x.fact"
                 " WHERE f.state = 0",
-                (entity, RELATED_READ),
+                (entity,),
             )
         )
         found.update(
@@ -286,8 +344,8 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> li
             for row in conn.execute(
                 "SELECT (SELECT max(f.id) FROM facts f WHERE f.cluster = c.cluster"
                 " AND f.state = 0) FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
-                " ORDER BY size, cluster DESC LIMIT ?) c",
-                (entity, RELATED_READ),
+                f" ORDER BY size, cluster DESC LIMIT {RELATED_READ}) c",
+                (entity,),
             )
             if row[0] is not None
         )

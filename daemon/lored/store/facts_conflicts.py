@@ -111,12 +111,12 @@ def insert(
     opened_by: str | None,
 ) -> int:
     """Open a conflict; returns its number."""
-    row = conn.execute(
+    cursor = conn.execute(
         "INSERT INTO conflicts(fact_a, fact_b, severity, note, opened_at, opened_by)"
-        " VALUES(?, ?, ?, ?, ?, ?) RETURNING id",
+        " VALUES(?, ?, ?, ?, ?, ?)",
         (fact_a, fact_b, severity, note, now, opened_by),
-    ).fetchone()
-    return int(row[0])
+    )
+    return int(cursor.lastrowid)
 
 
 def settle(

@@ -48,9 +48,9 @@ def intern(conn: Connection, entities: Iterable[Entity], now: Micros) -> dict[st
     for key in sorted(wanted.keys() - found.keys()):
         entity = wanted[key]
         found[key] = conn.execute(
-            "INSERT INTO entities(key, bare, written, created_at) VALUES(?, ?, ?, ?) RETURNING id",
+            "INSERT INTO entities(key, bare, written, created_at) VALUES(?, ?, ?, ?)",
             (key, entity.bare, entity.written, now),
-        ).fetchone()[0]
+        ).lastrowid
     return found
 
 
@@ -92,11 +92,19 @@ def shown(key: str, written: str) -> str:
 # -- facts and their entities --------------------------------------------------------------
 
 
-def link(conn: Connection, fact_id: int, members: Iterable[int], others: Iterable[int]) -> None:
-    """Write the inverted index of one fact anew: ``members`` of its comparison set, ``others``
-    that it only mentions."""
+def link(
+    conn: Connection,
+    fact_id: int,
+    members: Iterable[int],
+    others: Iterable[int],
+    *,
+    new: bool = False,
+) -> None:
+    """Write the inverted index of one fact: ``members`` of its comparison set, ``others`` that
+    it only mentions. What it had before (unless it is ``new``) goes."""
     inside = set(members)
-    conn.execute("DELETE FROM fact_entities WHERE fact = ?", (fact_id,))
+    if not new:
+        conn.execute("DELETE FROM fact_entities WHERE fact = ?", (fact_id,))
     conn.executemany(
         "INSERT INTO fact_entities(entity, fact, member) VALUES(?, ?, ?)",
         [(entity, fact_id, int(entity in inside)) for entity in sorted(inside | set(others))],
@@ -109,11 +117,9 @@ def set_of(conn: Connection, members: Iterable[int]) -> int | None:
     if not text:
         return None
     row = conn.execute("SELECT id FROM entity_sets WHERE members = ?", (text,)).fetchone()
-    if row is None:
-        row = conn.execute(
-            "INSERT INTO entity_sets(members) VALUES(?) RETURNING id", (text,)
-        ).fetchone()
-    return int(row[0])
+    if row is not None:
+        return int(row[0])
+    return int(conn.execute("INSERT INTO entity_sets(members) VALUES(?)", (text,)).lastrowid)
 
 
 def members_of(conn: Connection, set_id: int | None) -> frozenset[int]:

@@ -89,8 +89,9 @@ def _has_one(conn: Connection, group: Sequence[int]) -> str:
         return "0"
     question = marks(group)
     rare = conn.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM fact_entities WHERE entity IN ({question}) LIMIT ?)",
-        (*group, RARE),
+        "SELECT count(*) FROM (SELECT 1 FROM fact_entities"
+        f" WHERE entity IN ({question}) LIMIT {RARE})",
+        tuple(group),
     ).fetchone()[0]
     if rare < RARE:
         return f"f.id IN (SELECT fact FROM fact_entities WHERE entity IN ({question}))"
@@ -130,8 +131,8 @@ def page(
             bound = [after[0], after[0], after[1]]
         rows = facts.select(
             conn,
-            f"{sql}{place} ORDER BY f.created_at DESC, f.id DESC LIMIT ?",
-            (*values, *bound, limit + 1),
+            f"{sql}{place} ORDER BY f.created_at DESC, f.id DESC LIMIT {limit + 1}",
+            (*values, *bound),
         )
         more = len(rows) > limit
         rows = rows[:limit]
@@ -160,7 +161,7 @@ def recently_used(conn: Connection, wanted: Filter, limit: int) -> list[Fact]:
     if wanted.moment.is_now and not wanted.include_superseded:
         sql, values = condition(conn, wanted)
         return facts.select(
-            conn, f"{sql} ORDER BY f.last_accessed DESC, f.id DESC LIMIT ?", (*values, limit)
+            conn, f"{sql} ORDER BY f.last_accessed DESC, f.id DESC LIMIT {limit}", values
         )
     sql, values = condition(conn, wanted)
     rows = facts.select(conn, f"{sql} ORDER BY f.last_accessed DESC, f.id DESC", values)

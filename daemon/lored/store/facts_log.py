@@ -65,9 +65,9 @@ class Batch:
         """Write one entry about the given internal ids; returns its number (L<n>)."""
         entry: int = conn.execute(
             "INSERT INTO change_log(batch, revision, at, op, actor, note, before)"
-            " VALUES(?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            " VALUES(?, ?, ?, ?, ?, ?, ?)",
             (
-                self.number or 0,
+                self.number,
                 self.revision,
                 self.now,
                 op,
@@ -75,10 +75,9 @@ class Batch:
                 note,
                 json.dumps(before or {}, ensure_ascii=False, separators=(",", ":")),
             ),
-        ).fetchone()[0]
+        ).lastrowid
         if self.number is None:
             self.number = entry
-            conn.execute("UPDATE change_log SET batch = id WHERE id = ?", (entry,))
         conn.executemany(
             "INSERT OR IGNORE INTO change_subjects(kind, subject, entry) VALUES(?, ?, ?)",
             [
@@ -98,7 +97,7 @@ def image(fact: Fact, *columns: str) -> dict[str, Any]:
     }
 
 
-_COLUMNS: Final = "id, batch, revision, at, op, actor, note, before, undone_by"
+_COLUMNS: Final = "id, coalesce(batch, id), revision, at, op, actor, note, before, undone_by"
 
 
 def _entries(conn: Connection, condition: str, values: Sequence[object]) -> list[Entry]:
@@ -125,7 +124,7 @@ def entry(conn: Connection, number: int) -> Entry | None:
 
 def of_batch(conn: Connection, batch: int) -> list[Entry]:
     """Entries of B<batch>, first to last."""
-    return _entries(conn, "batch = ? ORDER BY id", (batch,))
+    return _entries(conn, "batch = ?1 OR (id = ?1 AND batch IS NULL) ORDER BY id", (batch,))
 
 
 def last(conn: Connection) -> Entry | None:

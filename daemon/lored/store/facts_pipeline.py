@@ -88,41 +88,42 @@ def place(
     labels = _labels(conn, statement.kind, statement.tags, statement.entities, batch.now)
     assigned = facts_clusters.assign(conn, labels.members, rules.threshold, batch.now)
     number = facts.next_number(conn) if given.number is None else given.number
-    fact_id = facts.insert(
-        conn,
-        {
-            "number": number,
-            "uid": given.uid or uid,
-            "text": statement.text,
-            "text_hash": hashed,
-            "tags": statement.tags,
-            "entities": statement.entities,
-            "kind": statement.kind,
-            "source": statement.source,
-            "asserted_by": statement.asserted_by,
-            "source_ref": statement.source_ref,
-            "session_id": statement.session_id,
-            "message_id": statement.message_id,
-            "created_at": now,
-            "verified_at": given.verified_at,
-            "last_accessed": now if given.last_accessed is None else given.last_accessed,
-            "access_count": given.access_count,
-            "valid_from": window.start,
-            "valid_to": window.end,
-            "known_from": now,
-            "cluster": assigned.cluster,
-            "core": assigned.core,
-            "set_id": labels.set_id,
-            "position": number if given.position is None else given.position,
-            "extra": given.extra,
-        },
+    fact = Fact(
+        id=0,
+        number=number,
+        uid=given.uid or uid,
+        text=statement.text,
+        tags=statement.tags,
+        entities=statement.entities,
+        kind=statement.kind,
+        source=statement.source,
+        asserted_by=statement.asserted_by,
+        source_ref=statement.source_ref,
+        session_id=statement.session_id,
+        message_id=statement.message_id,
+        created_at=now,
+        verified_at=given.verified_at,
+        last_accessed=now if given.last_accessed is None else given.last_accessed,
+        access_count=given.access_count,
+        valid_from=window.start,
+        valid_to=window.end,
+        state=State.ACTIVE,
+        successor=None,
+        successor_ref=None,
+        known_from=now,
+        cluster=assigned.cluster,
+        core=assigned.core,
+        set_id=labels.set_id,
+        pending=False,
+        position=number if given.position is None else given.position,
+        extra=given.extra,
     )
-    facts_entities.link(conn, fact_id, labels.members, labels.mentions)
-    text.index_fact(conn, fact_id, statement.text, statement.tags, statement.entities)
+    fact.id = facts.insert(conn, fact, hashed)
+    facts_entities.link(conn, fact.id, labels.members, labels.mentions, new=True)
+    text.index_fact(conn, fact.id, statement.text, statement.tags, statement.entities)
     if vector is not None:
-        vectors.put_fact(conn, fact_id, *vector)
-    batch.log(conn, op, facts=[fact_id], before={"created": [fact_id]}, actor=statement.asserted_by)
-    fact = facts.by_ids(conn, [fact_id])[fact_id]
+        vectors.put_fact(conn, fact.id, *vector)
+    batch.log(conn, op, facts=[fact.id], before={"created": [fact.id]}, actor=statement.asserted_by)
     return Placed(fact, True, assigned.created)
 
 
