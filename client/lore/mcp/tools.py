@@ -12,7 +12,7 @@ from typing import Any
 from lore.aio import Client
 from lore.cli.render import clean
 from lore.errors import Invalid, LoreError, NotFound
-from lore.mcp import catalogue, text
+from lore.mcp import catalogue, compact, text
 
 Map = dict[str, Any]
 
@@ -68,22 +68,22 @@ class Tools:
         if not given.get("query"):
             raise Invalid("recall: give `query` (words) or `id` (F3, or a session id)")
         answer = await self.ask("recall", {"limit": 8, **given})
-        return text.hits(answer), answer
+        return text.hits(answer), compact.hits(answer)
 
     async def one(self, wanted: str, workspace: str | None = None) -> tuple[str, Map]:
         """Everything about one fact or session, by whichever id it is."""
         if _FACT_ID.fullmatch(wanted):
             answer = await self.ask("fact", {"id": wanted, "workspace": workspace})
-            return text.whole_fact(answer), answer
+            return text.whole_fact(answer), compact.whole_fact(answer)
         answer = await self.ask("session", {"id": wanted})
-        return text.whole_session(answer), answer
+        return text.whole_session(answer), compact.whole_session(answer)
 
     async def _remember(self, given: Map) -> tuple[str, Map]:
         origin = {"source": "agent"}
         if self.agent and "asserted_by" not in given:
             origin["asserted_by"] = self.agent
         answer = await self.ask("remember_fact", {**origin, **given})
-        return text.remembered(answer), answer
+        return text.remembered(answer), compact.stated(answer)
 
     async def _triage(self, given: Map) -> tuple[str, Map]:
         if not given.get("ops"):
@@ -91,7 +91,8 @@ class Tools:
             answer = await self.ask("conflicts", {"workspace": workspace})
             found = answer.get("conflicts", [])
             lines = [text.conflict_line(item) for item in found]
-            return "\n".join([text.ORIGIN, *lines]) if lines else "No open conflicts.", answer
+            body = "\n".join([text.ORIGIN, *lines]) if lines else "No open conflicts."
+            return body, compact.hits(answer)
         answer = await self.ask("apply", given)
         lines = []
         for number, result in enumerate(answer.get("results", ()), 1):
@@ -106,36 +107,39 @@ class Tools:
     async def _snapshot(self, given: Map) -> tuple[str, Map]:
         answer = await self.ask("snapshot", {**given, "format": "text"})
         body = clean(str(answer.get("text", "")))
-        return f"{text.ORIGIN}\n{body}", answer
+        return f"{text.ORIGIN}\n{body}", {"text": body}
 
     async def _sessions(self, given: Map) -> tuple[str, Map]:
         wanted, span = given.pop("id", None), given.pop("messages", None)
         if wanted is None:
             answer = await self.ask("sessions", {"limit": 10, **given})
             lines = [text.session_line(item) for item in answer.get("sessions", ())]
-            return "\n".join([text.ORIGIN, *lines]) if lines else "No such sessions.", answer
+            body = "\n".join([text.ORIGIN, *lines]) if lines else "No such sessions."
+            return body, compact.hits(answer)
         if span is None:
             answer = await self.ask("session", {"id": wanted})
-            return text.whole_session(answer), answer
+            return text.whole_session(answer), compact.whole_session(answer)
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", span)
         if match is None:
             raise Invalid(f"messages {span!r}: give positions such as 0-20")
         last = int(match[2] or match[1])
         params = {"id": wanted, "from": int(match[1]), "to": last}
         answer = await self.ask("session_messages", params)
-        return text.messages(answer), answer
+        return text.messages(answer), compact.messages(answer)
 
     async def _forget(self, given: Map) -> tuple[str, Map]:
         answer = await self.ask("forget_fact", given)
         name = (answer.get("fact") or {}).get("id", given.get("id"))
         if given.get("undo"):
-            return f"{name} is back.", answer
-        return f"{name} is forgotten; forget with undo=true takes that back.", answer
+            return f"{name} is back.", {"id": name, "forgotten": False}
+        note = f"{name} is forgotten; forget with undo=true takes that back."
+        return note, {"id": name, "forgotten": True}
 
     async def _context(self, given: Map) -> tuple[str, Map]:
         answer = await self.ask("context", given)
         body = clean(str(answer.get("text", ""))).rstrip()
-        return f"{text.ORIGIN}\n{body}" if body else "Nothing is relevant here.", answer
+        note = f"{text.ORIGIN}\n{body}" if body else "Nothing is relevant here."
+        return note, {"text": body}
 
     async def _alias(self, name: str, given: Map) -> tuple[str, Map]:
         answer = await self.ask(name, given)
