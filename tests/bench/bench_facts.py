@@ -36,11 +36,13 @@ from support.memory import Memory, open_memory
 
 BATCH = 2_000
 WORDS = (
-    "cache ttl timeout retry limit port host region bucket queue worker deploy rollback schema "
-    "index migration token secret rate budget quota latency memory thread process build test "
-    "branch release version flag feature user session cookie header proxy gateway cluster shard "
-    "replica backup restore snapshot log metric alert trace span dashboard"
-).split()
+    "cache", "ttl", "timeout", "retry", "limit", "port", "host", "region", "bucket", "queue",
+    "worker", "deploy", "rollback", "schema", "index", "migration", "token", "secret", "rate",
+    "budget", "quota", "latency", "memory", "thread", "process", "build", "test", "branch",
+    "release", "version", "flag", "feature", "user", "session", "cookie", "header", "proxy",
+    "gateway", "cluster", "shard", "replica", "backup", "restore", "snapshot", "log", "metric",
+    "alert", "trace", "span", "dashboard",
+)  # fmt: skip
 VERBS = ("is", "must be", "was raised to", "defaults to", "should never exceed", "falls back to")
 
 

@@ -111,6 +111,15 @@ def among(conn: Connection, wanted: Filter, ids: Sequence[int]) -> dict[int, Fac
     return {fact.id: fact for fact in believed(conn, list(found.values()), wanted)}
 
 
+def fitting(conn: Connection, wanted: Filter, most: int) -> list[int] | None:
+    """Ids of all facts that ``wanted`` asks for (belief apart), None when there are more than
+    ``most``."""
+    sql, values = condition(conn, wanted)
+    rows = conn.execute(f"SELECT f.id FROM facts f WHERE {sql} LIMIT {most + 1}", values)
+    found = [row[0] for row in rows]
+    return None if len(found) > most else found
+
+
 class Page(NamedTuple):
     """A part of a listing: facts newest first, where the next part begins (None = end)."""
 
