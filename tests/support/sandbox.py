@@ -1,49 +1,48 @@
-"""Runs a command where Unix sockets are refused: `python sandbox.py COMMAND ...`.
+"""Run a command where the kernel refuses Unix sockets, as agents' sandboxes do (seccomp).
 
-A seccomp filter, as agents' sandboxes use, answers socket(AF_UNIX, ...) with EPERM. Linux on
-x86-64 and arm64 only; exits with 77 where no filter can be set.
+`python sandbox.py COMMAND...`: installs a filter under which `socket(AF_UNIX, ...)` fails with
+EPERM, then becomes the command. Linux on x86-64 and arm64.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
 import sys
 
-CANNOT = 77
-_SOCKET_CALL = {"x86_64": 41, "aarch64": 198}
-_AF_UNIX, _EPERM = 1, 1
-_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+LD_W_ABS, JEQ_K, RET_K = 0x20, 0x15, 0x06
+ALLOW, ERRNO_EPERM = 0x7FFF0000, 0x00050000 | errno.EPERM
+ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+"""AUDIT_ARCH constant and number of the `socket` call (linux/audit.h, asm/unistd.h)."""
+
+SUPPORTED = sys.platform == "linux" and platform.machine() in ARCHITECTURES
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
-
-
-def refuse_unix_sockets() -> bool:
-    """Set the filter for this process and all it starts; False where that cannot be."""
-    number = _SOCKET_CALL.get(platform.machine())
-    if sys.platform != "linux" or number is None:
-        return False
-    steps = (
-        (_LOAD, 0, 0, 0),  # the number of the system call
-        (_JUMP_IF_EQUAL, 0, 3, number),
-        (_LOAD, 0, 0, 16),  # the low half of its first argument, the family
-        (_JUMP_IF_EQUAL, 0, 1, _AF_UNIX),
-        (_RETURN, 0, 0, _ERRNO | _EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    )
-    code = b"".join(struct.pack("HBBI", *step) for step in steps)
-    program = _Program(len(steps), code)
+def refuse_unix_sockets() -> None:
+    """Put this process, and what it becomes, into the sandbox."""
+    arch, call = ARCHITECTURES[platform.machine()]
+    program = [
+        (LD_W_ABS, 0, 0, 4),  # seccomp_data.arch
+        (JEQ_K, 0, 4, arch),
+        (LD_W_ABS, 0, 0, 0),  # seccomp_data.nr
+        (JEQ_K, 0, 2, call),
+        (LD_W_ABS, 0, 0, 16),  # low half of args[0]: the address family
+        (JEQ_K, 1, 0, 1),  # AF_UNIX
+        (RET_K, 0, 0, ALLOW),
+        (RET_K, 0, 0, ERRNO_EPERM),
+    ]
+    code = b"".join(struct.pack("=HBBI", *step) for step in program)
+    buffer = ctypes.create_string_buffer(code)
+    header = struct.pack("@HxxxxxxP", len(program), ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        return False
-    return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0) == 0)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_NO_NEW_PRIVS")
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(header), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_SECCOMP")
 
 
 if __name__ == "__main__":
-    if not refuse_unix_sockets():
-        sys.exit(CANNOT)
-    os.execvp(sys.argv[1], sys.argv[1:])
+    refuse_unix_sockets()
+    os.execv(sys.argv[1], sys.argv[1:])

@@ -83,7 +83,7 @@ def read_lines(parser: Any, path: str, data: bytes, *, packed: bool = False) -> 
     records: list[Record] = []
     offset = 0
     for line in data.split(b"\n"):
-        if line.strip(b" \t\r\0"):
+        if line.strip(b" \t\r"):
             records.extend(parser.parse(state, line, offset))
             if packed:
                 state = msgpack.unpackb(msgpack.packb(state), strict_map_key=False)

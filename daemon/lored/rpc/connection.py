@@ -21,17 +21,13 @@ does not wait for it) and its subscriptions end.
 
 import asyncio
 import select
-import socket
-import struct
-import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import structlog
 
 from lore.errors import Busy, Invalid, Limit, LoreError, Timeout
-from lore.wire import fault
-from lore.wire.codec import Codec, encode_error, encode_notification, encode_response
+from lore.wire.codec import Codec, encode_notification
 from lore.wire.limits import (
     HELLO_SECONDS,
     INFLIGHT_REQUESTS,
@@ -39,7 +35,9 @@ from lore.wire.limits import (
     UNREAD_OUTPUT_BYTES,
 )
 from lore.wire.messages import BadMessage, FramingError, Message, Notification, Request, Response
+from lored.rpc.answers import error_bytes, prune, result_bytes
 from lored.rpc.dispatch import EARLY, Dispatcher, Pending
+from lored.rpc.peer import peer_uid
 
 if TYPE_CHECKING:
     from lored.rpc.server import Server
@@ -63,16 +61,6 @@ CLOSE_SECONDS: Final = 3.0
 _ALONE: Final = frozenset({"hello", "subscribe"})
 
 log = structlog.get_logger()
-
-
-def peer_uid(sock: Any) -> int:
-    """The uid of the process at the other end. Raises OSError."""
-    if sys.platform == "darwin":
-        # getsockopt(SOL_LOCAL, LOCAL_PEERCRED): struct xucred {version, uid, ...}; unix(4)
-        raw = sock.getsockopt(0, 1, 76)
-        return int(struct.unpack("=II", raw[:8])[1])
-    raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int(struct.unpack("=iII", raw)[1])
 
 
 class Connection(asyncio.Protocol):
@@ -325,23 +313,17 @@ class Connection(asyncio.Protocol):
     # -- writing --------------------------------------------------------------------------
 
     def send_result(self, message_id: int | None, result: dict[str, Any]) -> None:
-        """Answer; keys without a value are left out. Raises `Limit` or `Invalid` (not sent)."""
+        """Answer. Raises `Limit` or `Invalid` (nothing is sent then)."""
         if message_id is not None:
-            self._send(encode_response(message_id, prune(result)))
+            self._send(result_bytes(message_id, result))
 
     def send_error(self, message_id: int | None, error: LoreError) -> None:
         """Refuse."""
-        if message_id is None:
-            return
-        try:
-            data = encode_error(message_id, fault.to_wire(error, self.error_form))
-        except LoreError:  # data of an error that may not cross
-            bare = type(error)(error.message[:1000])
-            data = encode_error(message_id, fault.to_wire(bare, self.error_form))
-        self._send(data)
+        if message_id is not None:
+            self._send(error_bytes(message_id, error, self.error_form))
 
     def send_event(self, name: str, params: dict[str, Any]) -> None:
-        """Send one notification. Raises `Limit` or `Invalid` (not sent)."""
+        """Send one notification. Raises `Limit` or `Invalid` (nothing is sent then)."""
         self._send(encode_notification(name, prune(params)))
 
     def _send(self, data: bytes) -> None:
@@ -372,17 +354,3 @@ class Connection(asyncio.Protocol):
 def _is_cancel(message: Message) -> TypeGuard[Request | Notification]:
     kind = type(message)
     return (kind is Request or kind is Notification) and message.method == "cancel"  # type: ignore[union-attr]
-
-
-def prune(value: Any) -> Any:
-    """A copy without the map keys whose value is None, at any depth."""
-    if type(value) is dict:
-        return {
-            key: prune(item) if type(item) in _CONTAINERS else item
-            for key, item in value.items()
-            if item is not None
-        }
-    return [prune(item) if type(item) in _CONTAINERS else item for item in value]
-
-
-_CONTAINERS: Final = (dict, list, tuple)

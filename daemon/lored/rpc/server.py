@@ -107,7 +107,7 @@ class Server:
         return {
             "clients": self.clients,
             "subscriptions": len(self.subscriptions),
-            "lanes": {name: lane.depth for name, lane in self.dispatcher.lanes.items()},
+            "queues": {name: lane.depth for name, lane in self.dispatcher.lanes.items()},
         }
 
     def stop_accepting(self) -> None:

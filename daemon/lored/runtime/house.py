@@ -103,8 +103,9 @@ class House:
 
     @property
     def busy(self) -> bool:
-        """Whether a service has work that an idle exit would interrupt."""
-        return any(getattr(service, "busy", False) for service in self.app.services.values())
+        """Whether there is work that an idle exit would interrupt."""
+        indexing = self.app.services.get("indexing")
+        return indexing is not None and indexing.state in ("starting", "indexing")
 
     async def settings_changed(self) -> None:
         """The settings of the app are new ones: tell whoever keeps some."""

@@ -1,16 +1,19 @@
 """`status`, `health` and `metrics`: what the daemon knows about itself, spoken aloud.
 
 Health is proved, not assumed: every open store's writer must answer, and the loop does by
-running this. A degraded mode is {name, reason, remedy}; any service may have some of its own
-in a method `degraded()`. What a call ran into (disk full, ...) stays in the list for
-`FAULT_SECONDS` after it was last seen, or until a writer proves it gone.
+running this. A degraded mode is {name, reason, remedy}. Any service may have degraded modes of
+its own in a method `degraded()`, and a part of `status` in a method `status()`. What a call ran
+into (disk full, ...) stays in the list for `FAULT_SECONDS` after it was last seen.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any, Final
+
+import structlog
 
 from lored.services import memory
 from lored.services.app import App
@@ -21,10 +24,15 @@ from lored.store.database import Database
 WRITER_SECONDS: Final = 2.0
 """A writer that does not answer within this is reported; transactions take milliseconds."""
 
+PART_SECONDS: Final = 1.0
+"""For one service's part of `status`; the call itself has 2 s."""
+
 FAULT_SECONDS: Final = 600.0
 """How long a fault that a call ran into is shown after it was last seen."""
 
 Degraded = dict[str, str]
+
+log = structlog.get_logger()
 
 
 class Health:
@@ -102,15 +110,29 @@ class Health:
         answer["driver"] = driver.capabilities()
         for observe in self.observers:
             answer.update(observe())
-        indexing = self._app.services.get("indexing")
-        if indexing is not None:
-            index = await indexing.status()
-            answer["roots"] = index.pop("roots", [])
-            answer["index"] = index
+        for name, service in self._app.services.items():
+            if service is not self and hasattr(service, "status"):
+                part = await self._part(name, service)
+                if name == "indexing" and isinstance(part, dict):
+                    answer["roots"] = part.pop("roots", [])
+                    name = "index"
+                answer[name] = part
         answer["spool"] = {"files": _count_files(self._app.paths.spool_dir)}
         answer["memory"] = memory.measure()
         answer["degraded"] = self.degraded()
         return answer
+
+    async def _part(self, name: str, service: Any) -> Any:
+        """What a service says in its own `status`, sync or async, or why it does not: one
+        part that hangs must not hide the others."""
+        try:
+            found = service.status()
+            return await asyncio.wait_for(found, PART_SECONDS) if isawaitable(found) else found
+        except TimeoutError:
+            return {"reason": f"{name} does not answer within {PART_SECONDS:g} s"}
+        except Exception as error:
+            log.error("status_failed", service=name, exc_info=error)
+            return {"reason": f"{name} cannot say ({type(error).__name__}); see lore logs"}
 
     async def _stores(self) -> list[dict[str, Any]]:
         found = []
@@ -199,9 +221,27 @@ class Health:
             [({"process": name.removesuffix("_bytes")}, size) for name, size in measured.items()],
         )
         page.gauge("lored_degraded", "Degraded modes", [({}, len(self.degraded()))])
+        self._meter_index(page, await self._index_roots())
         for meter in self.meters:
             meter(page)
         return page.text()
+
+    async def _index_roots(self) -> list[dict[str, Any]]:
+        indexing = self._app.services.get("indexing")
+        part = await self._part("indexing", indexing) if indexing is not None else {}
+        roots: list[dict[str, Any]] = part.get("roots", [])
+        return roots
+
+    @staticmethod
+    def _meter_index(page: Page, roots: list[dict[str, Any]]) -> None:
+        for key, doc in (
+            ("sessions", "Sessions indexed"),
+            ("messages", "Messages indexed"),
+            ("pending", "Files that wait to be read"),
+            ("lag_ms", "Age of the oldest change not read yet"),
+        ):
+            values = [({"agent": r["agent"], "path": r["path"]}, r[key]) for r in roots]
+            page.gauge(f"lored_index_{key}", doc, values)
 
 
 def _touch(connection: Any) -> None:
