@@ -209,11 +209,7 @@ def _fact_lines(facts: Any) -> list[Line]:
 def _episode(brief: Map, told: Map) -> Line:
     """The lines of a session as of now and in the user's calendar."""
     ended = clock.parse_instant(brief.get("ended_at"))
-    status = summary.settled_status(
-        brief.get("status") or told.get("status", "active"), ended, now()
-    )
-    if told.get("status") and brief.get("status") in (None, "active"):
-        status = summary.settled_status(told["status"], ended, now())
+    status = summary.current_status(told, brief.get("status"), ended, now())
     line = told.get("line", "")
     if "headline" in told or not line:
         line = summary.session_line({**told, "status": status}, brief.get("started_at"), zone())

@@ -237,6 +237,17 @@ def test_left_failing_is_failed() -> None:
     assert "TS2345" in found["errors"][0]["message"]
 
 
+def test_a_missing_program_is_an_error_but_no_failure_of_the_work() -> None:
+    found = render(
+        say("fix the limits"),
+        *edited("src/limits.ts"),
+        *ran("npm test", "> vitest run\n\nsh: 1: vitest: not found", ok=False),
+        say("Fixed; the tests could not run here.", "a", "assistant"),
+    )
+    assert found["status"] == "completed" and found["tests"]["status"] == "unknown"
+    assert found["errors"][0]["message"] == "sh: 1: vitest: not found"
+
+
 def test_refused_calls_are_no_errors() -> None:
     found = render(
         say("clean up the branch"),
@@ -287,6 +298,13 @@ def test_unfinished_is_active_then_interrupted() -> None:
     assert summary.settled_status("active", now - 60_000_000, now) == "active"
     assert summary.settled_status("active", now - 7_200_000_000, now) == "interrupted"
     assert summary.settled_status("completed", 0, now) == "completed"
+
+
+def test_current_status_prefers_what_the_summary_says() -> None:
+    now = 1_800_000_000_000_000
+    assert summary.current_status({"status": "completed"}, "active", 0, now) == "completed"
+    assert summary.current_status({}, "active", 0, now) == "interrupted"
+    assert summary.current_status({}, "failed", None, now) == "failed"
 
 
 def test_an_interruption_that_was_continued_is_no_end() -> None:

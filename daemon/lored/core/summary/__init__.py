@@ -7,7 +7,8 @@ same state.
 """
 
 from lored.core.summary.fold import fold
-from lored.core.summary.render import render, session_line, settled_status
+from lored.core.summary.lines import session_line
+from lored.core.summary.render import current_status, render, settled_status
 from lored.core.summary.state import VERSION, begin
 
-__all__ = ["VERSION", "begin", "fold", "render", "session_line", "settled_status"]
+__all__ = ["VERSION", "begin", "current_status", "fold", "render", "session_line", "settled_status"]

@@ -141,7 +141,8 @@ def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, o
         if failed and not bad and culprit is not None and steps.index(step) > steps.index(culprit):
             continue  # never reached, or unknown
         counted = tests if step.kind == "test" else None
-        _step(state, step, None if unknown else bad, counted, action.exit_code)
+        missing = bad and outcomes.could_not_run(output)
+        _step(state, step, None if unknown or missing else bad, counted, action.exit_code)
         if unknown:
             continue
         if bad:

@@ -88,6 +88,12 @@ _EXIT_LINE: Final = re.compile(
 )
 _COMMIT: Final = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _SUBJECT: Final = re.compile(r"\s-\w*m\s*([\"'])\s*(.+?)\s*(?:\1|…|$)")
+_MISSING: Final = re.compile(
+    r"(?:command )?not found\s*$|is not recognized as|No module named (?:pytest|tox|mypy|ruff)\b"
+    r"|Missing script:|Script not found|no such (?:sub)?command|Cannot find module 'node:"
+    r"|unrecognized subcommand",
+    re.MULTILINE,
+)
 _REFUSED: Final = re.compile(
     r"doesn't want to (?:proceed|take this action)|\buser (?:rejected|denied|declined|cancell?ed"
     r"|aborted|refused)"
@@ -132,6 +138,11 @@ def read_subject(label: str) -> str:
     """The subject in a `git commit -m` command line, empty when it is not there in full."""
     match = _SUBJECT.search(label)
     return flat(match[2].strip(), 120) if match and "$(" not in match[2] else ""
+
+
+def could_not_run(output: str) -> bool:
+    """Whether the program itself was missing: that says nothing about the work."""
+    return _MISSING.search(output) is not None
 
 
 def was_refused(output: str) -> bool:

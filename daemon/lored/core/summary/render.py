@@ -1,8 +1,6 @@
-"""From a state to the summary that people and agents read.
+"""From a state to the summary that people and agents read: a map of plain values.
 
-The two lines have the form that Recursive's documents promise:
-`Session 2026-05-28: Implemented Goal 131 (permissions). Completed.` and
-`Key actions: edited src/permissions.rs, added 12 tests.`
+Judges what the state does not say outright: what the session was about, how it ended.
 """
 
 import copy
@@ -13,18 +11,21 @@ from typing import Any, Final
 from lored.core import clock
 from lored.core.summary import statements
 from lored.core.summary.deeds import settle_open
-from lored.core.summary.phrases import brief_path, is_order, is_question, listed, phrase, short_path
+from lored.core.summary.lines import (
+    RESULTS,
+    key_actions,
+    last_tests,
+    session_line,
+    whole_text,
+)
+from lored.core.summary.phrases import is_order, is_question, phrase, short_path
 from lored.core.summary.requests import headline
-from lored.core.summary.state import DECISIONS, NEXT_STEPS, cut
+from lored.core.summary.state import DECISIONS, NEXT_STEPS
 
 State = dict[str, Any]
 
-LINE_CHARS: Final = 200
-KEY_ACTIONS_CHARS: Final = 240
-FILES_NAMED: Final = 3
 SHOWN_FILES: Final = 40
 SHOWN_ERRORS: Final = 16
-TEXT_CHARS: Final = 4_000
 
 QUIET_S: Final = 1_800
 """An agent that has written nothing for so long is not at work (slow tools and thinking models
@@ -36,13 +37,6 @@ _EXCUSE: Final = re.compile(
     r"|expected to fail|无关|既存の|関係ない",
     re.IGNORECASE,
 )
-_RESULTS: Final = {True: "ok", False: "failed", None: "unknown"}
-_OUTCOMES: Final = {
-    "completed": "Completed",
-    "failed": "Failed",
-    "interrupted": "Interrupted",
-    "active": "In progress",
-}
 
 
 def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[str, Any]:
@@ -77,7 +71,7 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         "files": files[:SHOWN_FILES],
         "files_more": max(len(files) - SHOWN_FILES, 0) + state["files_dropped"],
         "commands": commands,
-        "tests": _tests(state),
+        "tests": last_tests(state),
         "commits": [{"id": c[0] or None, "subject": c[1] or None} for c in state["commits"]],
         "errors": _errors(state, known.get("cwd")),
         "decisions": decisions,
@@ -89,23 +83,10 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         "active_s": state["active_s"],
         "counts": dict(state["counts"]),
     }
-    summary["key_actions"] = _key_actions(state, summary)
+    summary["key_actions"] = key_actions(state, summary)
     summary["line"] = session_line(summary, known.get("started_at") or state["first_at"], zone)
-    summary["text"] = _text(summary)
+    summary["text"] = whole_text(summary)
     return {key: value for key, value in summary.items() if value is not None}
-
-
-def session_line(summary: dict[str, Any], started_at: str | int | None, zone: tzinfo = UTC) -> str:
-    """`Session <date>: <what>. <outcome>.` for the day on which the session started in ``zone``.
-
-    Kept apart from `render` so that a reader can show the date in its own zone.
-    """
-    at = started_at if isinstance(started_at, int) else clock.parse_instant(started_at)
-    day = f" {clock.from_micros(at).astimezone(zone):%Y-%m-%d}" if at is not None else ""
-    outcome = _OUTCOMES[summary.get("status") or "active"]
-    what = cut(summary.get("headline") or "No request recorded", LINE_CHARS).rstrip(".。")
-    stop = "" if what.endswith(("?", "？", "!", "！", "…")) else "."
-    return f"Session{day}: {what}{stop} {outcome}."
 
 
 def settled_status(status: str, ended_at: int | None, now: int) -> str:
@@ -114,6 +95,12 @@ def settled_status(status: str, ended_at: int | None, now: int) -> str:
     if status == "active" and (ended_at is None or now - ended_at > QUIET_S * clock.SECOND):
         return "interrupted"
     return status
+
+
+def current_status(told: dict[str, Any], stored: str | None, ended_at: int | None, now: int) -> str:
+    """The status of a session for readers: what its rendered summary ``told`` says, else the
+    ``stored`` one, as of ``now``."""
+    return settled_status(told.get("status") or stored or "active", ended_at, now)
 
 
 def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
@@ -210,7 +197,7 @@ def _command(entry: dict[str, Any]) -> dict[str, Any]:
     found = {
         "command": entry["label"],
         "kind": entry["kind"],
-        "status": _RESULTS[entry["ok"]],
+        "status": RESULTS[entry["ok"]],
         "runs": entry["runs"],
         "failures": entry["failures"],
         "exit_code": entry.get("exit"),
@@ -218,21 +205,6 @@ def _command(entry: dict[str, Any]) -> dict[str, Any]:
     if "tests" in entry:
         found["passed"], found["failed"], found["unit"] = entry["tests"]
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _tests(state: State) -> dict[str, Any] | None:
-    """The last test run with numbers, and how many tests were written."""
-    runs = [e for e in state["checks"] if e["kind"] == "test"]
-    added = state["counts"]["tests_added"]
-    if not runs:
-        return {"added": added} if added else None
-    best = next((e for e in reversed(runs) if "tests" in e), runs[-1])
-    found: dict[str, Any] = {"command": best["label"], "status": _RESULTS[best["ok"]]}
-    if "tests" in best:
-        found["passed"], found["failed"], found["unit"] = best["tests"]
-    if added:
-        found["added"] = added
-    return found
 
 
 def _errors(state: State, cwd: str | None) -> list[dict[str, Any]]:
@@ -257,87 +229,3 @@ def _errors(state: State, cwd: str | None) -> list[dict[str, Any]]:
 def _duration(state: State) -> int | None:
     first, last = clock.parse_instant(state["first_at"]), clock.parse_instant(state["last_at"])
     return None if first is None or last is None else (last - first) // clock.SECOND
-
-
-def _key_actions(state: State, summary: dict[str, Any]) -> str | None:
-    """`Key actions: edited a and b, added 12 tests, ...`; None when nothing was done."""
-    parts: list[str] = []
-    made = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "add"]
-    changed = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "update"]
-    gone = [brief_path(f["name"]) for f in summary["files"] if f["change"] == "delete"]
-    more = summary["files_more"]
-    if changed:
-        parts.append(f"edited {listed(changed, FILES_NAMED, more)}")
-    if made:
-        parts.append(f"created {listed(made, FILES_NAMED, 0 if changed else more)}")
-    if gone:
-        parts.append(f"deleted {listed(gone, FILES_NAMED)}")
-    added = state["counts"]["tests_added"]
-    if added:
-        parts.append(f"added {added} test{'s' if added > 1 else ''}")
-    parts += _check_parts(state)
-    commits = summary["commits"]
-    if commits:
-        last = commits[-1]
-        name = (last["id"] or "")[:10]
-        if last["subject"]:
-            name = f"{name} ({cut(last['subject'], 60)})".lstrip()
-        many = len(commits) > 1
-        parts.append(f"made {len(commits)} commits, last {name}" if many else f"committed {name}")
-    if not parts:
-        parts = [
-            f"ran {cut(e['label'], 50)}{' (failed)' if e['ok'] is False else ''}"
-            for e in state["others"][-FILES_NAMED:]
-        ]
-    looked = state["kinds"].get("read", 0) + state["kinds"].get("search", 0)
-    if not parts and looked:
-        parts = [f"read and searched {'once' if looked == 1 else f'{looked} times'}"]
-    if not parts:
-        return None
-    while len(parts) > 1 and len(", ".join(parts)) > KEY_ACTIONS_CHARS:
-        del parts[-1]
-    return f"Key actions: {cut(', '.join(parts), KEY_ACTIONS_CHARS).rstrip('.…')}."
-
-
-def _check_parts(state: State) -> list[str]:
-    """The last tests, and builds or lints that were left failing."""
-    parts = []
-    tests = _tests(state)
-    if tests and "command" in tests:
-        label = cut(tests["command"], 40)
-        if "passed" in tests:
-            unit = "" if tests["unit"] == "tests" else f" {tests['unit']}"
-            failed = f", {tests['failed']} failed" if tests["failed"] else ""
-            parts.append(f"ran {label} ({tests['passed']}{unit} passed{failed})")
-        else:
-            said = {"ok": " (passed)", "failed": " (failed)"}.get(tests["status"], "")
-            parts.append(f"ran {label}{said}")
-    parts += [
-        f"{cut(entry['label'], 40)} still fails"
-        for entry in state["errors"]
-        if entry["how"] is None and entry["signature"].startswith(("build:", "lint:"))
-    ]
-    return parts[:3]
-
-
-def _text(summary: dict[str, Any]) -> str:
-    """The whole summary as a short text, the form that search indexes and models digest."""
-    lines = [summary["line"]]
-    if summary["key_actions"]:
-        lines.append(summary["key_actions"])
-    if summary["goal"]:
-        lines.append(f"Goal: {' '.join(summary['goal'].split())}")
-    for title, items in (
-        ("Then asked", summary["redirections"]),
-        ("Decisions and findings", [*summary["findings"][-5:], *summary["decisions"][-7:]]),
-        ("Next steps", summary["next_steps"]),
-    ):
-        if items:
-            lines.append(f"{title}:")
-            lines += [f"- {item}" for item in items]
-    if summary["errors"]:
-        lines.append("Errors:")
-        for error in summary["errors"]:
-            end = f"overcome: {error['how']}" if error["overcome"] else "not overcome"
-            lines.append(f"- {error['where']}: {error['message']} ({end})")
-    return cut("\n".join(lines), TEXT_CHARS)
