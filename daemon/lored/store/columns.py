@@ -135,20 +135,19 @@ class Columns:
         ids = np.unique(known.matrix.nearest(query, cut, allowed))
         return nearest.exact(conn, known.number, vector, ids.tolist(), "message")
 
-    def missing(self, segment: str, limit: int) -> list[int]:
-        """Up to ``limit`` messages without a vector of ``segment``, in the order of their use:
-        what people and models said before what tools put out, the newest first."""
+    def missing(self, segment: str, roles: Collection[int], limit: int) -> tuple[list[int], int]:
+        """Up to ``limit`` messages of the given roles without a vector of ``segment``, the
+        newest first, and how many there are in all."""
         count = self.highest + 1
-        absent = self._session[:count] >= 0
+        absent = (self._session[:count] >= 0) & np.isin(self._role[:count], list(roles))
         known = self._segments.get(segment)
         if known is not None:
             have = known.matrix.ids()
             absent[have[have < count]] = False
         ids = np.flatnonzero(absent)
-        tool = self._role[ids] == TOOL_ROLE
-        order = np.lexsort((-ids, -self._second[ids].astype(np.int64), tool))
+        order = np.lexsort((-ids, -self._second[ids].astype(np.int64)))
         found: list[int] = ids[order[:limit]].tolist()
-        return found
+        return found, len(ids)
 
     # -- following the blocks ----------------------------------------------------------------
 
@@ -208,7 +207,3 @@ class Columns:
         self._second[ids] = np.clip(seconds, OLDEST, (1 << 31) - 1)
         self._session[ids] = rows["session"]
         self.highest = max(self.highest, top)
-
-
-TOOL_ROLE: Final = 2
-"""`messages.role` of tool output."""
