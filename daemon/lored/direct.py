@@ -2,8 +2,9 @@
 
 For clients in sandboxes that refuse Unix sockets (`lore --direct`); the client loads this
 module by name. Only methods that change nothing are answered. What a daemon would write on
-the side (access counters, a newly seen workspace, receipts) is left out; nothing is created,
-migrated, checkpointed or locked, and a daemon may run at the same time.
+the side (access counters, a newly seen workspace, receipts) is left out; nothing is migrated
+or checkpointed, and a daemon may run at the same time. SQLite itself leaves empty `-wal` and
+`-shm` files beside a store where it may.
 
 A store that lies on a read-only file system without its `-wal` and `-shm` files cannot be
 opened the usual way; it is then read as immutable, which is safe as nobody writes it.
@@ -26,9 +27,9 @@ from lore.wire.limits import DEADLINES, PROTOCOL_MAX
 from lore.wire.methods import BY_NAME
 from lored import __version__
 from lored.main import SERVICES
-from lored.rpc.connection import prune
+from lored.rpc import handlers
+from lored.rpc.answers import prune
 from lored.rpc.faults import translate
-from lored.rpc.handlers import HANDLERS
 from lored.rpc.parameters import FORMS
 from lored.runtime import config
 from lored.services.app import App, Call
@@ -136,6 +137,7 @@ class Reader:
 
     def __init__(self, paths: Paths) -> None:
         structlog.configure(processors=[_drop])
+        self._handlers = handlers.load()
         self._runner = asyncio.Runner()
         registry = ReadOnlyRegistry(
             global_db=paths.global_db,
@@ -188,11 +190,12 @@ class Reader:
         self, method: str, params: dict[str, Any], workspace: str | None, seconds: float
     ) -> dict[str, Any]:
         known = BY_NAME.get(method)
-        if known is None or known.name not in HANDLERS:
+        if known is None or known.name not in self._handlers:
             raise Unavailable(f"{method} cannot be answered without the daemon")
         call = Call("direct", "lore-direct", workspace)
         async with asyncio.timeout(seconds):
-            answer: Any = HANDLERS[known.name](self._app, call, FORMS[known.name].read(params))
+            given = FORMS[known.name].read(params)
+            answer: Any = self._handlers[known.name](self._app, call, given)
             if inspect.isawaitable(answer):
                 answer = await answer
         found: dict[str, Any] = prune(answer)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lore.cli.arguments import Arg, Verb
+from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.indexing import index_sentence, wait_for_index
 from lore.cli.invocation import Answer, Invocation
 from lore.cli.recall import show_hits
@@ -32,6 +32,8 @@ active fixed added edited
 
 def up(inv: Invocation) -> int:
     """Start, index, show."""
+    if inv.options.direct:
+        raise Usage("up starts the daemon; leave --direct away")
     status = inv.call("status")
     if not inv.screen.json:
         inv.screen.say(
