@@ -8,14 +8,15 @@ Frames (`ingest.frames`) on standard input and output:
 
     daemon -> worker   ["job", number, job, options]     read this file
                        ["known", map]                     answer to "ask"
-    worker -> daemon   ["ask", number, session]           what is known of a session?
+    worker -> daemon   ["ready", 0]
+                       ["ask", number, session]           what is known of a session?
                        ["batch", number, batch]           rows and the cursor after them
                        ["beat", number, place]            alive, no batch yet
                        ["end", number, outcome, text, bytes_read]
 
 Outcomes: `done` (read to its end), `more` (the slice is used up), `anew` (not the file of the
-cursor), `ignored` (no transcript), `barred` (forgotten or excluded), `failed` (text says
-why). The worker ends when its input ends.
+cursor), `ignored` (no transcript), `barred` (forgotten or excluded), `gone` (no file of that
+name), `failed` (text says why). The worker ends when its input ends.
 """
 
 import os
@@ -30,12 +31,13 @@ import msgpack
 
 from lored.core import summary
 from lored.core.batches import pack
-from lored.core.transcripts import PARSERS, register_entry_points
+from lored.core.transcripts import PARSERS
 from lored.embed.base import Embedder
 from lored.embed.static import StaticEmbedder
 from lored.ingest import frames
 from lored.ingest.documents import read_database, read_document, read_sidecar
 from lored.ingest.exclusion import Exclusion
+from lored.ingest.formats import register_all
 from lored.ingest.harvest import Harvest, Known
 from lored.ingest.reading import Anew, Job, NotTranscript, Unusable, now, read_lines
 
@@ -51,7 +53,6 @@ def main() -> int:
     memory_bytes, parent = int(sys.argv[1]), int(sys.argv[2])
     tie_to_parent(parent)
     os.nice(NICE)
-    register_entry_points()
     limit_memory(memory_bytes)
     # Standard output carries frames: whatever prints must not reach it.
     output = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -103,6 +104,7 @@ class _Worker:
         self._bytes_read = 0
 
     def serve(self) -> None:
+        self._send("ready")
         while True:
             frame = frames.read(self._source)
             if frame is None:
@@ -131,6 +133,7 @@ class _Worker:
         return self._embedder
 
     def _run(self, job: Job, options: dict[str, Any]) -> tuple[str, str]:
+        register_all(options["custom"])
         parser = PARSERS.get(job.parser)
         if parser is None:
             return "ignored", ""
@@ -187,6 +190,8 @@ class _Worker:
             return "ignored", ""
         except Unusable as error:
             return "failed", str(error)
+        except FileNotFoundError:
+            return "gone", ""
         except OSError as error:
             return "failed", error.strerror or str(error)
         except MemoryError:

@@ -61,7 +61,8 @@ class FileReading:
         self._pipeline = pipeline
         self._progress = progress
         self.exclude: list[str] = []
-        """Rules in force, for the worker."""
+        self.custom: list[Any] = []
+        """Exclude rules and custom formats in force, for the worker."""
         self.barred_workspaces: Callable[[str], bool] = lambda workspace: False
 
     async def read(self, item: Item, root: Root) -> Reading:
@@ -130,6 +131,7 @@ class FileReading:
             "redact": settings.redact_enabled,
             "embed": settings.embed_enabled,
             "exclude": self.exclude,
+            "custom": self.custom,
         }
 
     async def _known(self, agent: str, name: str) -> dict[str, Any]:
@@ -210,6 +212,12 @@ class FileReading:
 
             def conclude(conn: Connection) -> Any:
                 cursors.block(conn, path, cursors.EXCLUDED)
+
+        elif outcome.kind == "gone":
+
+            def conclude(conn: Connection) -> Any:
+                cursor = cursors.get(conn, path)
+                cursors.mark_gone(conn, [] if cursor is None else [cursor.id], now)
 
         elif outcome.kind in FAILURES_LOGGED:
 

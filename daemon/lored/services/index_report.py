@@ -165,7 +165,7 @@ class IndexReport:
                 f"check the mount, or: lore sources --remove {root.spec.agent}={root.spec.path}"
             )
             modes.append(("root_hangs", f"{root.spec.path} does not answer", remedy))
-        for name, problem in indexing.plugin_problems.items():
+        for name, problem in indexing.format_problems.items():
             modes.append(("no_format", f"format {name}: {problem}", "repair or remove the package"))
         return [
             {"name": name, "reason": reason, "remedy": remedy} for name, reason, remedy in modes

@@ -17,7 +17,7 @@ import structlog
 
 from lore.errors import Invalid
 from lored.core.reconcile import Cursor, Plan, Step
-from lored.core.transcripts import PARSERS, register_entry_points
+from lored.core.transcripts import PARSERS
 from lored.ingest.pipeline import Broken, Pipeline
 from lored.services.app import App
 from lored.services.backlog import Backlog, Item, keep_sessions_together
@@ -46,7 +46,7 @@ class Indexing:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.plugin_problems = register_entry_points()
+        self.format_problems: dict[str, str] = {}
         self.sources = Sources(
             os.path.join(app.paths.data_dir, "sources.json"),
             app.settings,
@@ -61,7 +61,8 @@ class Indexing:
         self.state = "off"
         self.trouble = ""
         """Why reading waits, empty when it does not."""
-        self.reading: str | None = None
+        self.current: Item | None = None
+        """What is being read."""
         self._files = FileReading(app, self.pipeline, self.progress)
         self._work = asyncio.Event()
         self._report = IndexReport(self, app)
@@ -73,7 +74,7 @@ class Indexing:
 
     async def start(self) -> None:
         """Load what is known and begin; returns at once, the first sweep follows."""
-        self.sources.load()
+        self.format_problems = self.sources.load()
         self._make_roots()
         for cursor in await self._app.registry.sessions.read(cursors.load):
             self._know(cursor)
@@ -89,7 +90,7 @@ class Indexing:
         await self.pipeline.stop()
 
     def _make_roots(self) -> None:
-        self._files.exclude = self.sources.rules()
+        self._files.exclude, self._files.custom = self.sources.rules(), self.sources.custom
         for root in self.looking.make_roots():
             paths = {item.step.path for item in self.backlog.of_root(root.key)}
             self.backlog.drop(paths)
@@ -105,6 +106,8 @@ class Indexing:
     async def _take(self, root: Root, plan: Plan, hot: bool, ticket: Ticket | None) -> None:
         """Put a plan into the backlog (and what ``ticket`` waits for); mark what is gone."""
         await self._mark(plan)
+        if ticket is not None:
+            ticket.failed += plan.waiting
         noticed = now()
         items = [
             (Item(step, root.key, hot, noticed), self._session_of(root, step.path))
@@ -112,18 +115,28 @@ class Indexing:
             if cursors.storable(step.path)
         ]
         keep_sessions_together(items)
-        if items and not self.backlog and self.reading is None:
+        if items and not self.backlog and self.current is None:
             self.progress.begin(noticed)
         for item, _ in items:
             item.whole |= item.step.change == "forced"
             if root.walker.parser(item.step.path) is None:
                 # Read last: it speaks about sessions that should be there.
                 item.hot, item.order = False, (1, 0)
-            self.backlog.add(item)
             if ticket is not None:
                 ticket.pending.add(item.step.path)
+            if not self._is_current(item):
+                self.backlog.add(item)
         if items:
             self._work.set()
+
+    def _is_current(self, item: Item) -> bool:
+        """Whether just that is being read."""
+        current = self.current
+        return (
+            current is not None
+            and not item.whole
+            and (current.step.path, current.step.seen) == (item.step.path, item.step.seen)
+        )
 
     async def _mark(self, plan: Plan) -> None:
         """Write down which files are gone, and which are there again."""
@@ -170,12 +183,12 @@ class Indexing:
                 self.tickets.drop({item.step.path})
                 continue
             self.state = "indexing"
-            self.reading = item.step.path
+            self.current = item
             self._show()
             try:
                 reading = await self._files.read(item, root)
             except (Broken, driver.Error, StoreBusy, OSError) as error:
-                self.reading = None
+                self.current = None
                 self.backlog.add(item)
                 wait = PAUSE_SECONDS[min(pause, len(PAUSE_SECONDS) - 1)]
                 pause += 1
@@ -183,7 +196,7 @@ class Indexing:
                 log.warning("indexing waits", seconds=wait, error=repr(error))
                 await asyncio.sleep(wait)
                 continue
-            self.reading = None
+            self.current = None
             pause, self.trouble = 0, ""
             await self._finish(item, root, reading)
 
@@ -232,9 +245,9 @@ class Indexing:
         self.progress.publish(self.state)
 
     def _show(self) -> None:
-        self.progress.files_left = len(self.backlog) + (self.reading is not None)
+        self.progress.files_left = len(self.backlog) + (self.current is not None)
         self.progress.bytes_left = self.backlog.bytes
-        self.progress.current = self.reading or ""
+        self.progress.current = "" if self.current is None else self.current.step.path
 
     # -- what others ask ----------------------------------------------------------------------
 
@@ -259,8 +272,8 @@ class Indexing:
         self, ticket: Ticket, chosen: dict[tuple[str, str], set[str]], force: bool
     ) -> None:
         try:
-            if self.reading is not None and not chosen:
-                ticket.pending.add(self.reading)
+            if self.current is not None and not chosen:
+                ticket.pending.add(self.current.step.path)
             for key, paths in chosen.items():
                 await self.looking.look(self.roots[key], paths, ticket, whole=force)
             if not chosen:

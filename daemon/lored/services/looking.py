@@ -81,7 +81,8 @@ class Looking:
             root = Root.make(source.spec, source.origin, source.enabled, exclusion)
             old = self.roots.get(root.key)
             if old is not None:
-                root.cursors, root.by_inode, root.thread = old.cursors, old.by_inode, old.thread
+                root.cursors, root.by_inode = old.cursors, old.by_inode
+                root.thread, root.turn = old.thread, old.turn
             made[root.key] = root
         before = list(self.roots.values())
         for root in before:

@@ -48,6 +48,7 @@ class Root:
     watched: Watched | None = None
     places: list[tuple[str, bool]] = field(default_factory=list)
     thread: threading.Thread | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     exists: bool = False
     files: int = 0
     sidecars: int = 0
@@ -201,7 +202,11 @@ class Root:
         }
 
     async def _in_thread(self, work: Callable[[], T], seconds: float) -> T:
-        """Run ``work`` in a thread of this root, at most one at a time."""
+        """Run ``work`` in a thread of this root, one after the other."""
+        async with self.turn:
+            return await self._in_turn(work, seconds)
+
+    async def _in_turn(self, work: Callable[[], T], seconds: float) -> T:
         if self.thread is not None and self.thread.is_alive():
             self.hanging = True
             raise NotAnswering(f"{self.spec.path} does not answer")

@@ -16,6 +16,7 @@ from lore.errors import Invalid, NotFound
 from lored.core.transcripts import default_roots
 from lored.ingest.discover import RootSpec
 from lored.ingest.exclusion import Exclusion, check
+from lored.ingest.formats import register_all
 from lored.services.settings import Settings
 
 FILE_BYTES: Final = 1 << 20
@@ -39,12 +40,20 @@ class Sources:
         self._settings = settings
         self._env, self._home = env, home
         self._chosen: dict[str, Any] = {"enabled": {}, "roots": [], "removed": [], "exclude": []}
+        self.custom = list(settings.sources.get("custom", ()))
+        """Mappings of files that no parser of ours knows (`core.transcripts.generic`)."""
         self.problem = ""
         """Why `sources.json` could not be read; indexing then stays off: an exclude rule may
         be missing."""
 
-    def load(self) -> None:
-        """Read `sources.json`; a missing one is empty."""
+    def load(self) -> dict[str, str]:
+        """Read `sources.json` (a missing one is empty) and register formats: those of installed
+        packages and the mappings of the configuration. Returns name -> why one cannot be used."""
+        problems = register_all(self.custom)
+        self._read_file()
+        return problems
+
+    def _read_file(self) -> None:
         try:
             with open(self._path, encoding="utf-8") as file:
                 found = json.loads(file.read(FILE_BYTES))

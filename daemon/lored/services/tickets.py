@@ -12,7 +12,8 @@ TICKETS: Final = 256
 
 @dataclass(slots=True)
 class Ticket:
-    """Files whose reading is awaited. ``listed``: no more will be added."""
+    """Files whose reading is awaited. ``listed``: no more will be added; ``failed``: files that
+    cannot be read, now or lately."""
 
     pending: set[str] = field(default_factory=set)
     listed: bool = False

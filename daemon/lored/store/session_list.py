@@ -8,10 +8,20 @@ import os.path
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lored.core.summary.render import QUIET_S
 from lored.store.driver import Connection
 
 NEWEST: Final = "coalesce(s.ended_at, s.started_at, s.indexed_at)"
 """The instant that orders sessions."""
+
+
+STATUS: Final = (
+    "CASE WHEN s.status = 'active' AND ifnull(s.ended_at, 0) < "
+    f"CAST((unixepoch('subsec') - {QUIET_S}) * 1000000 AS INTEGER) "
+    "THEN 'interrupted' ELSE s.status END"
+)
+"""The status as of now: a session that stopped in the middle and has been quiet for long was
+interrupted (`core.summary.settled_status`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ def condition(filters: Filters) -> tuple[str, list[Any]]:
     for column, wanted in (
         ("s.workspace", filters.workspace),
         ("s.agent", filters.agent),
-        ("s.status", filters.status),
+        (STATUS, filters.status),
     ):
         if wanted is not None:
             parts.append(f"{column} = ?")

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store import cursors, lineage, session_marks, session_rows, stale, text, vectors
 from lored.store.action_writes import ActionWrites
@@ -26,6 +28,9 @@ from lored.store.stale import STALE
 
 REPLACE: Final = 2
 """`files.anew` of a document that shares its session: newer content wins, places stay."""
+
+SPOKEN: Final = (0, 1, 3)
+"""Roles user, assistant, summary."""
 
 KEYS_AT_ONCE: Final = 500
 
@@ -92,6 +97,8 @@ class _Writing:
         self.inserts: list[tuple[Any, ...]] = []
         self.indexed: list[tuple[int, str, str]] = []
         self.vectors: list[tuple[int, bytes]] = []
+        # Whether the message before is as it was: its end is context of the next in the index.
+        self.calm: dict[int, bool] = {}
 
     def run(self) -> Written:
         batch, place = self.batch, self.batch.place
@@ -180,6 +187,8 @@ class _Writing:
                 )
             )
             self.index(known.id, row)
+            if row.role in SPOKEN:
+                self.calm[session.id] = False
             self.count(session, row.role, row.at)
             self.written.messages += 1
         elif known.session == session.id:
@@ -194,6 +203,11 @@ class _Writing:
             return
         position = session.place() if first_time else known.position
         same = (known.role, known.at, known.text) == (row.role, row.at, row.text)
+        calm = self.calm.get(session.id, False)
+        if row.role in SPOKEN:
+            self.calm[session.id] = same
+        if same and not calm and row.words:
+            self.indexed.append((known.id, row.words, row.context))
         if same and (known.position, known.flags) == (position, row.flags):
             return
         self.flush()  # it may be one of this batch
@@ -280,11 +294,15 @@ class _Writing:
                     session.fields["workspace"], session.fields["worktree"] = place
         for name, (state, summary) in batch.folds.items():
             session = self.session(name)
-            if session is not None:
-                self.conn.execute(
-                    "UPDATE sessions SET fold = ?, summary = coalesce(?, summary) WHERE id = ?",
-                    (state, summary, session.id),
-                )
+            if session is None:
+                continue
+            if summary is not None:
+                told = orjson.loads(summary).get("status")
+                session.fields["status"] = told or session.fields["status"]
+            self.conn.execute(
+                "UPDATE sessions SET fold = ?, summary = coalesce(?, summary) WHERE id = ?",
+                (state, summary, session.id),
+            )
         if own is not None and batch.last:
             if self.anew == 1:
                 own.fields["positions"] = stale.settle(

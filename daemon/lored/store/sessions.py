@@ -13,6 +13,7 @@ import orjson
 from lored.core.clock import to_wire
 from lored.core.stored_text import decode
 from lored.store.driver import Connection
+from lored.store.session_list import STATUS
 from lored.store.session_marks import ROLLED_BACK
 from lored.store.stale import DROPPED
 
@@ -27,7 +28,7 @@ EXCERPT_CHARS: Final = 2_000
 
 _BRIEF: Final = (
     "id, native_id, agent, workspace, cwd, worktree, branch, title, started_at, ended_at, "
-    "status, model, message_count, user_count, action_count, cost_usd, tokens, parent, "
+    f"{STATUS}, model, message_count, user_count, action_count, cost_usd, tokens, parent, "
     "forked_from, is_subagent, summary"
 )
 
@@ -73,7 +74,7 @@ def briefs(conn: Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
         marks = ",".join("?" * len(part))
-        for row in conn.execute(f"SELECT {_BRIEF} FROM sessions WHERE id IN ({marks})", part):
+        for row in conn.execute(f"SELECT {_BRIEF} FROM sessions s WHERE id IN ({marks})", part):
             found[row[0]] = _brief(row)
     return found
 

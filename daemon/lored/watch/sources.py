@@ -7,6 +7,7 @@ before it, so that a cursor can be verified. Offsets are those of the uncompress
 
 import errno
 import gzip
+import io
 import os
 import zlib
 from typing import Any, Final, Protocol
@@ -16,6 +17,10 @@ import zstandard
 WINDOW_BYTES: Final = 128 << 20
 """Largest zstd window accepted (what the tool's own `--long` needs): a frame may not claim
 memory at will."""
+
+ZSTD_INPUT_BYTES: Final = 1 << 10
+"""Compressed bytes decoded at once: the most they can become (blocks of one repeated byte, four
+bytes for 128 KiB) is 32 MiB."""
 
 PIECE_BYTES: Final = 256 << 10
 """Read at once: large enough to hide the system call, small enough for any cache."""
@@ -123,12 +128,11 @@ class StreamSource:
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
-        self._stream: Any
+        self._stream: gzip.GzipFile | _Frames
         if path.endswith(".gz"):
             self._stream = gzip.GzipFile(fileobj=self._file)
         else:
-            reader = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
-            self._stream = reader.stream_reader(self._file, read_across_frames=True)
+            self._stream = _Frames(self._file)
         self._ahead = b""
         self._start = b""
         self.bytes_read = 0
@@ -178,3 +182,35 @@ class StreamSource:
     def close(self) -> None:
         self._stream.close()
         self._file.close()
+
+
+class _Frames:
+    """The content of zstd frames, one after the other, which knows when one is cut (zstandard's
+    own reader just ends there)."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._frame: Any = None
+        self._input = b""
+        self._output = b""
+
+    def read(self, size: int) -> bytes:
+        while not self._output:
+            if not self._input:
+                self._input = self._file.read(ZSTD_INPUT_BYTES)
+            if not self._input:
+                if self._frame is not None:
+                    raise EOFError("it ends within a frame")
+                return b""
+            if self._frame is None:
+                decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
+                self._frame = decompressor.decompressobj()
+            self._output = self._frame.decompress(self._input)
+            self._input = b""
+            if self._frame.eof:
+                self._input, self._frame = self._frame.unused_data, None
+        data, self._output = self._output[:size], self._output[size:]
+        return data
+
+    def close(self) -> None:
+        self._frame = None
