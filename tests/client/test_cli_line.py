@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lore.cli import completions, table
-from lore.cli.arguments import GLOBALS, Usage, build
+from lore.cli.arguments import AGENT_NAMES, GLOBALS, Usage, build
 from lore.cli.dispatch import EXIT_BY_CODE, split
 from lore.errors import BY_CODE
 from lore.wire.methods import METHODS
@@ -60,6 +60,12 @@ def test_the_designed_verbs_are_all_there() -> None:
         "restore verify maintain metrics bench call watch completions"
     )
     assert set(designed.split()) <= set(table.MODULES)
+
+
+def test_completions_know_every_agent_that_can_be_read() -> None:
+    from lored.core.transcripts import PARSERS
+
+    assert set(AGENT_NAMES) == {parser.agent for parser in PARSERS.values()}
 
 
 def test_every_wire_code_has_an_exit_code() -> None:

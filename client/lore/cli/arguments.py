@@ -16,11 +16,24 @@ SHELL_WORDS = ("file", "folder", "agent", "method", "verb")
 
 
 AGENT_NAMES = (
+    "aider",
+    "amp",
+    "antigravity",
     "claude-code",
+    "cline",
     "codex",
-    "recursive",
+    "copilot-cli",
+    "cursor",
+    "droid",
     "gemini-cli",
+    "goose",
+    "kilo-code",
+    "kiro",
     "opencode",
+    "pi",
+    "qwen-code",
+    "recursive",
+    "roo-code",
 )
 """Offered by shell completions; the daemon takes any name."""
 
