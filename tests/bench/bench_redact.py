@@ -15,39 +15,32 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lored.core.redact import redact, scan
+from support.replay import SAMPLES, SHARED, read
 
 ROOT = Path(__file__).parents[1]
 LABELLED = ROOT / "data" / "redact" / "labelled.jsonl"
-REAL = (ROOT.parent.parent / "shared" / "data" / "transcripts", ROOT / "data" / "transcripts")
-SPEED_BAR = 40.0
-"""MB/s on clean text; text is under half of a transcript's bytes, and the bar for a whole
-transcript is 30 MB/s a core."""
+SPEED_BAR = 80.0
+"""MB of transcript a second, counting what the indexer has redacted of it (texts, commands,
+targets, excerpts): under two fifths of the time that the bar of 30 MB/s for everything leaves."""
+FORMATS = (
+    ("claude-code", "claude/.claude/projects/**/*.jsonl"),
+    ("codex", "codex/.codex/sessions/**/*.jsonl"),
+    ("recursive", "recursive/.recursive/**/transcript.jsonl"),
+)
+FIELDS = ("text", "command", "target", "output_excerpt", "summary")
 
 
-def texts(folder: Path) -> Iterator[str]:
-    """Every string of 20 characters or more in the messages of all transcripts below ``folder``."""
-    for path in sorted(folder.rglob("*.jsonl")):
-        for line in path.read_bytes().split(b"\n"):
-            try:
-                yield from _strings(json.loads(line))
-            except (ValueError, RecursionError):
-                continue
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        if 20 <= len(value) < 64_000:
-            yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if name not in ("data", "signature", "encrypted_content"):
-                yield from _strings(item)
+def texts(agent: str, path: Path) -> Iterator[str]:
+    """What the indexer would redact of one file."""
+    for _, record in read(agent, path):
+        for name in FIELDS:
+            value = getattr(record, name, None)
+            if isinstance(value, str):
+                yield value
 
 
 def main() -> int:
@@ -68,11 +61,11 @@ def main() -> int:
     for kind, count in (+missed).items():
         print(f"  missed {kind}: {count}")
 
-    folder = next((folder for folder in REAL if folder.is_dir()), None)
-    if folder is None:
-        print("no transcripts at hand: speed not measured")
-        return 0
-    real = list(texts(folder))
+    folder = SHARED if SHARED.is_dir() else SAMPLES
+    files = [(agent, path) for agent, glob in FORMATS for path in sorted(folder.glob(glob))]
+    files = [(agent, path) for agent, path in files if path.name != "journal.jsonl"]
+    transcript = sum(path.stat().st_size for _, path in files)
+    real = [text for agent, path in files for text in texts(agent, path)]
     size = sum(map(len, real))
     found: Counter[str] = Counter()
     for text in real:
@@ -83,10 +76,11 @@ def main() -> int:
                     f"  in real text: {item.rule}: {text[max(0, item.start - 30) : item.start]!r}"
                 )
     best = min(_timed(real) for _ in range(3))
-    speed = size / 1e6 / best
-    verdict = "ok" if speed >= SPEED_BAR else "below the bar"
+    speed = transcript / 1e6 / best
+    verdict = "ok" if speed >= SPEED_BAR else "MISSED"
     print(f"real text: {len(real)} texts, {size / 1e6:.1f} MB, findings {dict(found)}")
-    print(f"speed: {speed:.0f} MB/s (bar {SPEED_BAR:.0f}): {verdict}")
+    print(f"redact: {size / 1e6 / best:.0f} MB/s of text, ", end="")
+    print(f"{speed:.0f} MB/s of transcript (bar >= {SPEED_BAR:.0f}): {verdict}")
     return 0 if speed >= SPEED_BAR else 1
 
 
