@@ -25,6 +25,7 @@ SERVICES = (
     ("redaction", "lored.services.redaction:Redaction"),
     ("backup", "lored.services.backup:Backup"),
     ("upkeep", "lored.services.upkeep:Upkeep"),
+    ("spool", "lored.runtime.spool:Spool"),
     ("health", "lored.services.health:Health"),
 )
 

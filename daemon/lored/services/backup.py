@@ -85,6 +85,35 @@ class Backup:
         age = time.time() - os.stat(folders[-1] + "/manifest.json").st_mtime
         return age if age >= 0 else float("inf")
 
+    def status(self) -> dict[str, Any]:
+        """How many there are and how old the newest is."""
+        folders, age = self.folders(), self.age_seconds()
+        newest = None if not folders else folders[-1]
+        return {"count": len(folders), "newest": newest, "age_s": int(age) if folders else None}
+
+    def degraded(self) -> list[dict[str, str]]:
+        """A backup that failed, and stores that had to be replaced at the start."""
+        found = []
+        if self.last_error is not None:
+            found.append(
+                {
+                    "name": "backup",
+                    "reason": f"the last backup failed: {self.last_error}",
+                    "remedy": f"free space for {self._folder}, then: lore backup",
+                }
+            )
+        for report in self._app.registry.recoveries:
+            source = report.get("restored_from")
+            done = f"restored from {source}" if source else "begun anew"
+            found.append(
+                {
+                    "name": "recovery",
+                    "reason": f"{report['store']} was damaged ({report['problem']}) and {done}",
+                    "remedy": f"the damaged file is {report['set_aside']}; lore doctor checks all",
+                }
+            )
+        return found
+
     async def run(self, target: str | None = None) -> dict[str, Any]:
         """Back up now into our folder, or into a new folder at ``target`` (absolute).
 

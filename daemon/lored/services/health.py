@@ -117,7 +117,6 @@ class Health:
                     answer["roots"] = part.pop("roots", [])
                     name = "index"
                 answer[name] = part
-        answer["spool"] = {"files": _count_files(self._app.paths.spool_dir)}
         answer["memory"] = memory.measure()
         answer["degraded"] = self.degraded()
         return answer
@@ -251,12 +250,5 @@ def _touch(connection: Any) -> None:
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
-def _count_files(folder: str) -> int:
-    try:
-        return sum(not name.startswith(".") for name in os.listdir(folder))
     except OSError:
         return 0

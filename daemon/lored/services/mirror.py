@@ -283,6 +283,29 @@ class Mirror:
             if state.get("facts") or state.get("error") or state.get("problems")
         ]
 
+    def degraded(self) -> list[dict[str, str]]:
+        """Files that cannot be kept in step, and lines that nobody can read."""
+        found = []
+        for state in self._state.values():
+            if state.get("error"):
+                found.append(
+                    {
+                        "name": "mirror",
+                        "reason": f"facts.jsonl is not kept in step: {state['error']}",
+                        "remedy": "make it readable and writable, or set mirror_workspaces",
+                    }
+                )
+            elif state.get("problems"):
+                found.append(
+                    {
+                        "name": "mirror",
+                        "reason": f"{state['path']}: {state['problems'][0]}"
+                        f" ({len(state['problems'])} lines kept as they are)",
+                        "remedy": "correct or remove the line",
+                    }
+                )
+        return found
+
     async def verify(self, *, deep: bool, fix: bool) -> list[dict[str, Any]]:
         """One check for `doctor`: every file says what its store says."""
         wrong = []
