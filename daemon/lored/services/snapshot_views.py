@@ -180,7 +180,8 @@ async def _stats(ask: Ask, value: str) -> Map:
         return facts_counts.counts(conn) | {"scope": view.target.scope}
 
     parts = await ask.over(read)
-    total: Map = {key: sum(part[key] for part in parts) for key in parts[0] if key != "scope"}
+    keys = dict.fromkeys(key for part in parts for key in part if key != "scope")
+    total: Map = {key: sum(part.get(key, 0) for part in parts) for key in keys}
     return {**total, "scopes": parts} if parts else total
 
 
