@@ -68,9 +68,9 @@ def test_layers() -> None:
 
 def test_every_method_has_a_handler_and_no_handler_is_unknown() -> None:
     from lore.wire.methods import METHODS
-    from lored.rpc.handlers import HANDLERS
+    from lored.rpc import handlers
 
-    assert set(HANDLERS) == {method.name for method in METHODS}
+    assert set(handlers.load()) == {method.name for method in METHODS}
 
 
 def test_every_setting_stands_in_the_readme() -> None:

@@ -9,6 +9,7 @@ aside in `refused/` with its reason and reported, never deleted.
 """
 
 import asyncio
+import inspect
 import json
 import os
 import stat
@@ -21,7 +22,7 @@ from lore.spool import FORMAT, METHODS
 from lore.wire.limits import REQUEST_BYTES
 from lore.wire.methods import BY_NAME
 from lored.core import clock
-from lored.rpc.handlers import HANDLERS
+from lored.rpc import handlers
 from lored.rpc.parameters import Form
 from lored.services.app import App, Call
 from lored.services.moments import zone
@@ -47,6 +48,7 @@ class Spool:
         self._folder = app.paths.spool_dir
         self._task: asyncio.Task[None] | None = None
         self._seen_mtime = 0
+        self._handlers = handlers.load()
         self.taken = 0
 
     async def start(self) -> None:
@@ -87,7 +89,9 @@ class Spool:
         try:
             entry = await asyncio.to_thread(_read, path)
             method, call, params = self._prepare(entry, name)
-            await HANDLERS[method](self._app, call, params)
+            answer = self._handlers[method](self._app, call, params)
+            if inspect.isawaitable(answer):
+                await answer
         except _Refused as error:
             await asyncio.to_thread(self._set_aside, name, str(error))
             return True
@@ -167,6 +171,8 @@ class Spool:
 
 
 def _read(path: str) -> dict[str, Any]:
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise _Refused("not a file of ours")
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, "rb") as file:
         found = os.fstat(file.fileno())
