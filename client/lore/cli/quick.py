@@ -24,9 +24,9 @@ def ask(
 ) -> "dict[str, Any]":
     """Send ``calls`` in one write and return the answer to the last of them.
 
-    Answers to the others are dropped, but an error in one is raised: a refused hello ends the
-    conversation. ``deadline`` is a monotonic instant. Raises `Unavailable` when nobody
-    listens, the daemon hangs up, or the time is over.
+    All are waited for, since hanging up would cancel those that still run; an error in any is
+    raised. ``deadline`` is a monotonic instant. Raises `Unavailable` when nobody listens, the
+    daemon hangs up, or the time is over.
     """
     stream = launch.find(where, deadline)
     if stream is None:
@@ -34,8 +34,9 @@ def ask(
     try:
         requests = [encode_request(i, name, params) for i, (name, params) in enumerate(calls, 1)]
         stream.send(b"".join(requests), deadline)
-        codec, wanted = Codec("client"), len(calls)
-        while True:
+        codec = Codec("client")
+        results: dict[int, object] = {}
+        while len(results) < len(calls):
             data = stream.receive(deadline)
             if not data:
                 raise Unavailable("the daemon hung up; see: lore status")
@@ -44,8 +45,9 @@ def ask(
                     continue
                 if message.error is not None:
                     raise fault.from_wire(message.error)
-                if message.id == wanted:
-                    return dict(message.result) if isinstance(message.result, dict) else {}
+                results[message.id] = message.result
+        last = results.get(len(calls))
+        return dict(last) if isinstance(last, dict) else {}
     except FramingError as error:
         raise Internal(f"the daemon broke the protocol: {error.reason}") from None
     except OSError:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 BUDGET_SECONDS = 0.150
-"""From the start of the process to its end."""
+"""From the start of the process to its end. `LORE_HOOK_SECONDS` changes it, for machines on
+which Python alone takes that long."""
+
+LONGEST_SECONDS = 2.0
+"""What that variable may ask for: the limit that `lore install` writes for the agent."""
 
 RESERVE_SECONDS = 0.015
 """Of it, for printing and the end of the interpreter."""
@@ -41,7 +45,7 @@ def run(words: "list[str]") -> "int | None":
     if len(words) != 2 or words[0].startswith("-") or words[1].startswith("-"):
         return None
     deadline = time.monotonic() + max(
-        BUDGET_SECONDS - RESERVE_SECONDS - _age_seconds(), LEAST_SECONDS
+        _budget_seconds() - RESERVE_SECONDS - _age_seconds(), LEAST_SECONDS
     )
     if not optout.switched_off(os.environ):
         _arm(deadline)
@@ -55,6 +59,13 @@ def run(words: "list[str]") -> "int | None":
             with contextlib.suppress(OSError):
                 os.write(1, text.encode("utf-8", "replace"))
     return 0
+
+
+def _budget_seconds() -> float:
+    try:
+        return min(float(os.environ.get("LORE_HOOK_SECONDS", "")), LONGEST_SECONDS)
+    except ValueError:
+        return BUDGET_SECONDS
 
 
 def _age_seconds() -> float:
