@@ -79,7 +79,7 @@ def _private(path: str) -> Check:
 
 def _spooled(folder: str) -> int:
     try:
-        return sum(not name.startswith(".") for name in os.listdir(folder))
+        return sum(name.endswith(".json") for name in os.listdir(folder))
     except OSError:
         return 0
 
