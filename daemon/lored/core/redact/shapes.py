@@ -22,7 +22,7 @@ _RULES: Final[tuple[tuple[str, str], ...]] = (
         "gitlab-token",
         r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|ffct|oas)-[\w.-]{20,}|GR1348941[\w-]{20,}",
     ),
-    ("slack-token", r"xox[abeoprs]-[\w-]{10,}|xapp-\d-[\w-]{10,}|xoxe\.xox[bp]-[\w-]{10,}"),
+    ("slack-token", r"xox[abeoprs]-[\w-]{15,}|xapp-\d-[\w-]{15,}|xoxe\.xox[bp]-[\w-]{15,}"),
     ("anthropic-key", r"sk-ant-[\w-]{20,}"),
     (
         "openai-key",
@@ -54,11 +54,20 @@ _RULES: Final[tuple[tuple[str, str], ...]] = (
         r"|NRAK-[A-Z0-9]{27}|sntry[su]_[\w-]{40,}|PMAK-[0-9a-f]{24}-[0-9a-f]{34}"
         r"|glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9]{32,}|figd_[\w-]{40,}"
         r"|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}|ATATT3[\w-]{60,}|bkua_[0-9a-f]{40}"
+        r"|sgp_(?:[A-Za-z0-9]{16}_)?[0-9a-f]{40}|sq[uap]_[0-9a-f]{40}|xkeysib-[0-9a-f]{64}-\w{16}"
+        r"|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}|EZ[AT]K[A-Za-z0-9]{54}|duffel_(?:test"
+        r"|live)_[\w=-]{43}"
+        r"|FLWSECK_TEST-[0-9a-h]{32}-X|shippo_(?:live|test)_[0-9a-f]{40}|rdme_[a-z0-9]{70}"
+        r"|pnu_[A-Za-z0-9]{36}|tfp_[\w.=-]{59}|dnkey-[\w=-]{26}-[\w=-]{52}|ico-[A-Za-z0-9]{32}"
+        r"|HRKU-AA[\w-]{40,}|LTAI[A-Za-z0-9]{20}|AKCp[A-Za-z0-9]{69}|p8e-[A-Za-z0-9]{32}"
+        r"|NRII-[\w-]{32}|sm_(?:aat|pat|sat)_[A-Za-z0-9]{16}|CLOJARS_[A-Za-z0-9]{60}"
+        r"|oy2[a-z0-9]{43}"
+        r"|EAA[MC][A-Za-z0-9]{100,}|EAAA[\w-]{60}|fio-u-[\w=-]{64}|ops_eyJ[A-Za-z0-9]{40,}"
         r"|phc_[A-Za-z0-9]{40,}|phx_[A-Za-z0-9]{40,}|SK[0-9a-f]{32}|AC[0-9a-f]{32}",
     ),
     ("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
     ("jwt", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
-    ("discord-token", r"[MNO][A-Za-z0-9_-]{23,25}\.[\w-]{6}\.[\w-]{27,}"),
+    ("discord-token", r"(?:M[Tjz]|N[DTjz]|O[DT])[\w-]{22,26}\.[\w-]{6}\.[\w-]{27,}"),
 )
 
 NAMES: Final = tuple(name for name, _ in _RULES)
@@ -70,8 +79,9 @@ SHAPES: Final = re.compile(
 """All shapes at once; `match.lastgroup` is `r<index into NAMES>`."""
 
 _HEADS: Final = (
-    b"ABACAGAIAKASATGOGRMTMjMzNDNRNTNjNzODOTPMSGSKapbkcidadcdodpeyfifmfwghgiglgshfhvji"
-    b"kelilsnfnpntnvpaphpppspupyr8rkrusbseshsksnsqtstvwhxaxoya"
+    b"ABACAGAIAKASATCLEAEZFLGOGRHRLTMTMjMzNDNRNTNjNzODOTPMSGSKapbkcidadcdndodpdtdueyfi"
+    b"fmfwghgiglgshfhvicjikelilsnfnpntnvopoyp8paphpnpppspupyr8rdrkrusbsesgshsksmsnsqtf"
+    b"tstvwhxaxkxoya"
 )
 STARTS: Final = frozenset(_HEADS[i : i + 2] for i in range(0, len(_HEADS), 2))
 """First two bytes of every shape (Discord's tokens start with a number in base64: MT..OT)."""
