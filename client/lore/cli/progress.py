@@ -17,7 +17,8 @@ REDRAW_SECONDS = 0.1
 
 
 class Progress:
-    """Shows `{files_done, files_total, bytes_done, bytes_total}`; a context manager."""
+    """Shows `{files_done, files_total, bytes_done, bytes_total, rate_bytes?, eta_s?}`; a
+    context manager."""
 
     def __init__(self, label: str, *, quiet: bool = False) -> None:
         self.label = label
@@ -50,18 +51,12 @@ class Progress:
 
     def _open_rich(self) -> None:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn
 
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(compact=True),
             console=Console(stderr=True),
             transient=True,
         )
@@ -75,7 +70,7 @@ class Progress:
             self._first = done
         if not self._visible:
             return
-        figures = self._figures(state, done, total)
+        figures = self._figures(state, done, total) + self._left(state, done, total)
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total or None, figures=figures)
             return
@@ -86,7 +81,7 @@ class Progress:
         share = min(done / total, 1.0) if total else 0.0
         filled = round(share * 24)
         bar = "#" * filled + "." * (24 - filled)
-        line = f"{self.label} [{bar}] {share:4.0%} {figures}{self._left(done, total)}"
+        line = f"{self.label} [{bar}] {share:4.0%} {figures}"
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
 
@@ -94,11 +89,14 @@ class Progress:
         passed = monotonic() - self._started
         return (done - (self._first or 0)) / passed if passed > 0 else 0.0
 
-    def _left(self, done: int, total: int) -> str:
+    def _left(self, state: dict[str, Any], done: int, total: int) -> str:
+        """Time left: the daemon's own estimate, else from the rate seen here."""
         rate = self._rate(done)
-        return f", {seconds((total - done) / rate)} left" if rate > 0 and total > done else ""
+        left = state.get("eta_s") or ((total - done) / rate if rate > 0 else 0)
+        return f", {seconds(left)} left" if left and total > done else ""
 
     def _figures(self, state: dict[str, Any], done: int, total: int) -> str:
         files, of = int(state.get("files_done") or 0), int(state.get("files_total") or 0)
         amount = f"{size(done)} of {size(total)}" if total else size(done)
-        return f"{files} of {of} files, {amount}, {size(self._rate(done))}/s"
+        rate = state.get("rate_bytes") or self._rate(done)
+        return f"{files} of {of} files, {amount}, {size(rate)}/s"
