@@ -13,7 +13,7 @@ import orjson
 from lored.core.clock import to_wire
 from lored.core.stored_text import decode
 from lored.store.driver import Connection
-from lored.store.session_list import STATUS
+from lored.store.session_list import STATUS, like
 from lored.store.session_marks import ROLLED_BACK
 from lored.store.stale import DROPPED
 
@@ -52,7 +52,7 @@ def find(conn: Connection, name: str) -> list[SessionRef]:
     ).fetchall()
     if exact:
         return [SessionRef(*row) for row in exact]
-    for pattern in (_like(name) + "%", "%/" + _like(name) + "%"):
+    for pattern in (like(name) + "%", "%/" + like(name) + "%"):
         rows = conn.execute(
             "SELECT id, agent, native_id FROM sessions WHERE native_id LIKE ? ESCAPE '\\' "
             "ORDER BY ended_at DESC LIMIT ?",
@@ -61,10 +61,6 @@ def find(conn: Connection, name: str) -> list[SessionRef]:
         if rows:
             return [SessionRef(*row) for row in rows]
     return []
-
-
-def _like(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def briefs(conn: Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
