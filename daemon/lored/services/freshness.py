@@ -35,7 +35,7 @@ _COMMIT: Final = re.compile(r"commit:([0-9a-f]{4,64})", re.IGNORECASE)
 
 def possible(source_ref: str | None, entities: Sequence[str]) -> bool:
     """Whether a fact could be bound to anything at all; spares the look at the disk."""
-    return bool(source_ref and "://" not in source_ref) or any(
+    return any("://" not in part for part in _SPLIT.split(source_ref or "") if part) or any(
         entity.lower().startswith("file:") for entity in entities
     )
 

@@ -88,7 +88,8 @@ def _entities(conn: Connection, fact_id: int) -> int:
 
 
 def _log(conn: Connection, fact_id: int) -> int:
-    """Notes of the fact's entries, and its labels and other columns in what undo would need."""
+    """Notes of the fact's entries, who asserted it, and its labels and other columns in what
+    undo would need."""
     rows = conn.execute(
         "SELECT l.id, l.before FROM change_log l JOIN change_subjects x ON x.entry = l.id"
         " WHERE x.kind = ? AND x.subject = ?",
@@ -101,7 +102,9 @@ def _log(conn: Connection, fact_id: int) -> int:
         if mine is not None:
             image["facts"][str(fact_id)] = {k: v for k, v in mine.items() if k in kept_columns}
         conn.execute(
-            "UPDATE change_log SET note = NULL, before = ? WHERE id = ?",
-            (json.dumps(image, separators=(",", ":")), entry),
+            "UPDATE change_log SET note = NULL, before = ?1, actor = CASE WHEN actor ="
+            " (SELECT asserted_by FROM facts WHERE id = ?3) THEN NULL ELSE actor END"
+            " WHERE id = ?2",
+            (json.dumps(image, separators=(",", ":")), entry, fact_id),
         )
     return len(rows)
