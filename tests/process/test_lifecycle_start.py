@@ -312,7 +312,7 @@ def test_a_store_that_is_not_for_this_release_is_left_alone(
     code, said = refused(home)
     assert code == BAD_STORE and words in said and str(path) in said and said.count("\n") == 1
     assert path.read_bytes() == before
-    env = environment(home, {"LORE_START_SECONDS": "20"})
+    env = environment(home, {"LORE_START_SECONDS": "60"})
     del env["LORE_NO_SPAWN"]
     started = subprocess.run(
         [sys.executable, "-P", "-c", STARTER], env=env, capture_output=True, text=True, check=False
@@ -334,7 +334,7 @@ def test_a_store_that_is_not_for_this_release_is_left_alone(
 def test_a_client_that_starts_it_hears_why_it_did_not(home: Path) -> None:
     (home / "config").mkdir()
     (home / "config" / "config.toml").write_text("nonsense = 1")
-    env = environment(home)
+    env = environment(home, {"LORE_START_SECONDS": "60"})
     del env["LORE_NO_SPAWN"]
     done = subprocess.run(
         [sys.executable, "-P", "-c", STARTER], env=env, capture_output=True, text=True, check=False

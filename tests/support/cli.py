@@ -75,7 +75,7 @@ class Lore:
 
     def json(self, *words: str, code: int | None = 0, **more: Any) -> Any:
         """Run with `--json`; the data of the answer, whose schema must be the verb's."""
-        done = self(*words, "--json", code=code, **more)
+        done = self("--json", *words, code=code, **more)
         document = json.loads(done.out)
         assert document["schema"] == f"lore.{words[0]}/1"
         return document["data"]

@@ -3,8 +3,8 @@
 Reading. Bytes are decoded in small pieces and only as far as they can be worked on: while
 32 requests are unanswered, or the client does not read what we send, decoding stops after a
 few requests ahead and then reading stops, so that the kernel's buffer fills and the client
-waits. A `cancel` takes effect when it is decoded, ahead of its turn. At most `TURN` requests
-are begun in one turn of the loop, so that one client's burst does not hold up the others.
+waits. A `cancel` takes effect when it is decoded, ahead of its turn. One request is begun in
+one turn of the loop: more, and one client's burst raises the others' p95 beyond 3x.
 
 Order. Until `hello` says otherwise requests run one after the other and answers keep their
 order: a bare Neovim closes the channel on any other order. `hello` and `subscribe` always run
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
 PIECE: Final = 4096
 """Bytes decoded at a time: at most some 700 of the shortest requests."""
-
-TURN: Final = 1
-"""Requests begun in one turn of the loop; more raises the p95 of the others beyond 3x."""
 
 AHEAD: Final = 32
 """Decoded requests kept while none can be begun, so that a `cancel` behind them is seen."""
@@ -165,15 +162,21 @@ class Connection(asyncio.Protocol):
             self._timer = None
         if self._broken is not None:
             return
-        view = memoryview(data)
-        if len(data) <= PIECE and not self._input and len(self._decoded) < AHEAD:
-            self._decode(view)
-        else:
+        if len(data) > PIECE or self._input or len(self._decoded) >= AHEAD:
+            view = memoryview(data)
             self._input.extend(view[at : at + PIECE] for at in range(0, len(view), PIECE))
+        elif self._decoded or self._scheduled:
+            self._decode(data)
+        else:
+            self._decode(data)
+            # The usual case, without the general one's care: one request, free to begin.
+            if len(self._decoded) == 1 and not self._ended and self._may_begin():
+                self._handle(self._decoded.popleft())
+                return
         if not self._scheduled:
             self._pump()
 
-    def _decode(self, piece: memoryview) -> None:
+    def _decode(self, piece: bytes | memoryview) -> None:
         try:
             messages = self._codec.feed(piece)
         except FramingError as error:
@@ -199,22 +202,17 @@ class Connection(asyncio.Protocol):
         return open_requests == 0 if self.ordered else open_requests < INFLIGHT_REQUESTS
 
     def _pump(self) -> None:
-        """Begin up to `TURN` requests, decode on demand, and set the pace of reading."""
+        """Decode on demand, begin one request, and set the pace of reading."""
         self._scheduled = False
-        turn = TURN
-        while self._transport is not None and not self._transport.is_closing():
-            if not self._decoded or (not self._may_begin() and len(self._decoded) < AHEAD):
-                if not self._input:
-                    break
-                self._decode(self._input.popleft())
-                continue
-            if not turn or not self._may_begin():
-                break
-            turn -= 1
+        while self._input and (
+            not self._decoded or (len(self._decoded) < AHEAD and not self._may_begin())
+        ):
+            self._decode(self._input.popleft())
+        if self._decoded and self._may_begin():
             self._handle(self._decoded.popleft())
         if self._transport is None or self._transport.is_closing():
             return
-        if self._decoded and self._may_begin():
+        if self._may_begin() if self._decoded else self._input:
             self._schedule()
         if bool(self._input) is not self._paused_input:
             self._paused_input = not self._paused_input

@@ -12,6 +12,8 @@ class Counters:
     def __init__(self) -> None:
         self.requests: dict[tuple[str, str], int] = {}
         """(method, outcome) -> count; the outcome is `ok` or a wire code."""
+        self.at_once: dict[str, int] = {}
+        """Method -> count of those not measured, see `count_at_once`."""
         self.seconds: dict[str, float] = {}
         """Method -> sum of seconds from arrival to answer."""
         self.buckets: dict[str, list[int]] = {}
@@ -24,6 +26,17 @@ class Counters:
         self.overrun = 0
         """Connections aborted because their client did not read."""
         self.events_lost = 0
+
+    def count_at_once(self, method: str) -> None:
+        """One request answered by a plain function, in microseconds: ping and the like."""
+        self.at_once[method] = self.at_once.get(method, 0) + 1
+
+    def answered(self) -> dict[tuple[str, str], int]:
+        """All answered requests: (method, outcome) -> count."""
+        found = dict(self.requests)
+        for method, count in self.at_once.items():
+            found[method, "ok"] = found.get((method, "ok"), 0) + count
+        return found
 
     def count(self, method: str, outcome: str, seconds: float) -> None:
         """One answered request."""

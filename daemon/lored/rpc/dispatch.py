@@ -20,7 +20,7 @@ from lore.errors import Internal, Invalid, Limit, LoreError, ShuttingDown, Timeo
 from lore.wire.limits import DEADLINES
 from lore.wire.methods import BY_NAME, Method
 from lored.rpc.counters import Counters
-from lored.rpc.lanes import lane_of, make_lanes
+from lored.rpc.lanes import Lane, lane_of, make_lanes
 from lored.rpc.parameters import FORMS
 from lored.services.app import App, Call
 
@@ -41,6 +41,17 @@ OBEY_SECONDS: Final = 1.0
 log = structlog.get_logger()
 
 
+class Route:
+    """What there is to know about a method, looked up once a request."""
+
+    __slots__ = ("at_once", "form", "handler", "lane", "method")
+
+    def __init__(self, method: Method, handler: Handler | None, lane: Lane) -> None:
+        self.method, self.handler, self.lane = method, handler, lane
+        self.form = FORMS[method.name]
+        self.at_once = handler is not None and not inspect.iscoroutinefunction(handler)
+
+
 class Pending:
     """One request on its way: who asked, for what, and its single answer."""
 
@@ -53,18 +64,30 @@ class Pending:
         "method",
         "owner",
         "params",
+        "route",
         "task",
         "timer",
     )
 
     def __init__(
-        self, owner: "Connection", message_id: int | None, method: Method, params: dict[str, Any]
+        self,
+        owner: "Connection",
+        message_id: int | None,
+        route: Route,
+        params: dict[str, Any],
+        call: Call,
     ) -> None:
-        self.owner, self.id, self.method, self.params = owner, message_id, method, params
+        self.owner, self.id, self.route, self.params, self.call = (
+            owner,
+            message_id,
+            route,
+            params,
+            call,
+        )
+        self.method = route.method
         self.arrived = time.monotonic()
         self.answered = False
         self.holds_slot = False
-        self.call: Call | None = None
         self.task: asyncio.Task[dict[str, Any]] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -86,8 +109,7 @@ class Dispatcher:
         self.draining = False
         self.on_fault: Callable[[str, str], None] = lambda name, remedy: None
         """Told of each degraded mode that a call ran into (name, remedy)."""
-        self._handlers: dict[str, Handler] = {}
-        self._at_once: set[str] = set()
+        self._routes: dict[str, Route] = {}
         self._failure: LoreError | None = None
         self._prefix = instance[:6]
         self._serial = 0
@@ -95,8 +117,10 @@ class Dispatcher:
 
     def handle_by(self, handlers: dict[str, Handler]) -> None:
         """Answer methods by these functions."""
-        self._handlers = handlers
-        self._at_once = {n for n, h in handlers.items() if not inspect.iscoroutinefunction(h)}
+        self._routes = {
+            name: Route(method, handlers.get(method.name), self.lanes[lane_of(method)])
+            for name, method in BY_NAME.items()
+        }
 
     def open(self, app: App, handlers: dict[str, Handler]) -> None:
         """All parts are there: from now on every method is answered."""
@@ -113,16 +137,16 @@ class Dispatcher:
         self, owner: "Connection", message_id: int | None, name: str, given: dict[str, Any]
     ) -> None:
         """Take one request (``message_id`` None: a notification) of a connection."""
-        method = BY_NAME.get(name)
+        route = self._routes.get(name)
         call: Call | None = None
         try:
-            if method is None or method.since > owner.protocol:
+            if route is None or route.method.since > owner.protocol:
                 raise self._unknown(name)
             if self._failure is not None:
                 raise self._failure
-            if self.draining and method.name != "ping":
+            if self.draining and name != "ping":
                 raise ShuttingDown("the daemon is stopping; connect again")
-            params = FORMS[method.name].read(given)
+            params = route.form.read(given)
             self._serial += 1
             call = Call(
                 f"{self._prefix}-{self._serial:x}",
@@ -131,25 +155,25 @@ class Dispatcher:
                 owner.session_id,
                 owner,
             )
-            if method.name in self._at_once:
-                arrived = time.monotonic()
-                result: Any = self._handlers[method.name](self.app, call, params)
+            if route.at_once:
+                result: Any = route.handler(self.app, call, params)  # type: ignore[misc]
                 owner.send_result(message_id, result)
-                self.counters.count(method.name, "ok", time.monotonic() - arrived)
+                self.counters.count_at_once(route.method.name)
                 return
         except LoreError as error:
-            self.counters.count(method.name if method else "unknown", error.code, 0.0)
+            self.counters.count(route.method.name if route else "unknown", error.code, 0.0)
             owner.send_error(message_id, error)
             return
         except Exception as error:
             self.counters.count(name, "internal", 0.0)
             owner.send_error(message_id, self._defect(name, call, error))
             return
-        pending = Pending(owner, message_id, method, params)
-        pending.call = call
-        pending.timer = self._loop.call_later(DEADLINES[method.deadline], self._expire, pending)
+        pending = Pending(owner, message_id, route, params, call)
+        pending.timer = self._loop.call_later(
+            DEADLINES[route.method.deadline], self._expire, pending
+        )
         owner.begin(pending)
-        self.lanes[lane_of(method)].submit(pending)
+        route.lane.submit(pending)
 
     @staticmethod
     def _unknown(name: str) -> Invalid:
@@ -159,8 +183,7 @@ class Dispatcher:
 
     def run(self, pending: Pending) -> None:
         """Start the handler of a request whose turn has come."""
-        handler = self._handlers[pending.method.name]
-        work: Any = handler(self.app, pending.call, pending.params)  # type: ignore[arg-type]
+        work: Any = pending.route.handler(self.app, pending.call, pending.params)  # type: ignore[misc]
         pending.holds_slot = True
         pending.task = self._loop.create_task(work)
         pending.task.add_done_callback(lambda task: self._ended(pending, task))
@@ -179,7 +202,7 @@ class Dispatcher:
     def _release(self, pending: Pending) -> None:
         if pending.holds_slot:
             pending.holds_slot = False
-            self.lanes[lane_of(pending.method)].release(pending.owner)
+            pending.route.lane.release(pending.owner)
 
     def _answer(self, pending: Pending, result: dict[str, Any]) -> None:
         try:
@@ -212,7 +235,7 @@ class Dispatcher:
             outcome=outcome,
             ms=seconds * 1000,
             client=pending.owner.client,
-            request=pending.call.request_id if pending.call else None,
+            request=pending.call.request_id,
         )
         pending.owner.finish(pending)
 
@@ -227,7 +250,7 @@ class Dispatcher:
         name = str(known.data.get("degraded", ""))
         if name:
             self.on_fault(name, known.message)
-            request = pending.call.request_id if pending.call else None
+            request = pending.call.request_id
             log.warning("fault", degraded=name, request=request, exc_info=error)
         return known
 
@@ -256,12 +279,12 @@ class Dispatcher:
             pending.task.cancel()
             self._loop.call_later(OBEY_SECONDS, self._abandon, pending)
         else:
-            self.lanes[lane_of(pending.method)].withdraw(pending)
+            pending.route.lane.withdraw(pending)
 
     def _abandon(self, pending: Pending) -> None:
         """A handler that does not obey its cancellation loses its slot: a few of them must
         not stop everybody's requests of that class."""
         if pending.holds_slot:
-            request = pending.call.request_id if pending.call else None
+            request = pending.call.request_id
             log.error("handler_hangs", method=pending.method.name, request=request)
             self._release(pending)

@@ -13,7 +13,7 @@ def meter_server(server: Server, page: Page) -> None:
         "Answered requests by method and outcome",
         [
             ({"method": method, "outcome": outcome}, count)
-            for (method, outcome), count in counters.requests.items()
+            for (method, outcome), count in counters.answered().items()
         ],
     )
     page.histogram(
