@@ -78,6 +78,15 @@ def test_standard_input_and_odd_text(lore: Lore) -> None:
     assert "UTF-8" in done.err
 
 
+def test_text_that_looks_like_flags(lore: Lore) -> None:
+    assert lore.json("remember", "-t", "x", "--", "--flag", "means", "x")["fact"]["text"] == (
+        "--flag means x"
+    )
+    assert lore.json("remember", "--", "-1 is invalid")["fact"]["text"] == "-1 is invalid"
+    mixed = lore.json("remember", "-t", "a", "Cache", "TTL", "-e", "tool:redis", "is", "300s")
+    assert mixed["fact"]["text"] == "Cache TTL is 300s"
+
+
 def test_collisions_come_with_commands_that_work(lore: Lore) -> None:
     lore("remember", "Cache TTL is 300s", "-e", "tool:redis")
     done = lore("remember", "Cache TTL is 600s", "-e", "tool:redis").out

@@ -118,7 +118,9 @@ def _run(name: str, rest: list[str], screen: Screen) -> int:
     if "-h" in rest or "--help" in rest:
         screen.say(parser.format_help().rstrip())
         return DONE
-    options = parser.parse_intermixed_args(rest)
+    # Flags may stand between words, but not where `--` says that no more flags come: argparse
+    # loses that mark when it looks twice.
+    options = parser.parse_args(rest) if "--" in rest else parser.parse_intermixed_args(rest)
     for flag in ("global", "everywhere"):
         if getattr(options, flag) and flag not in verb.scopes:
             raise Usage(f"lore {name} has no use for --{flag}")
