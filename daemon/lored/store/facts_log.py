@@ -22,7 +22,7 @@ ENTITY: Final = 2
 BELIEF: Final = ("state", "valid_from", "valid_to", "successor", "successor_ref", "pending")
 """Columns that an operation on what is believed can change."""
 
-LABELS: Final = ("tags", "entities")
+LABELS: Final = ("tags", "entities", "cluster")
 
 
 class Entry(NamedTuple):

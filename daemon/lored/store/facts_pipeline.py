@@ -201,11 +201,15 @@ def relabel(
     *,
     rules: Rules,
     now: Micros,
+    cluster: int | None = None,
 ) -> None:
     """Give ``fact`` (also the object) other tags and entities; when its comparison set changes
-    it is put into a cluster anew. The caller logs."""
+    it is put into a cluster anew, into ``cluster`` if one is given. The caller logs."""
     labels = _labels(conn, fact.kind, tags, entities, now)
-    if labels.set_id != fact.set_id:
+    if cluster is not None:
+        fact.cluster, fact.set_id = cluster, labels.set_id
+        fact.core = facts_clusters.core_in(conn, cluster, labels.members)
+    elif labels.set_id != fact.set_id:
         assigned = facts_clusters.assign(conn, labels.members, rules.threshold, now)
         fact.cluster, fact.core, fact.set_id = assigned.cluster, assigned.core, labels.set_id
     fact.tags, fact.entities = tags, entities

@@ -114,7 +114,15 @@ def _put(conn: Connection, batch: Batch, fact: Fact, image: dict[str, Any], rule
         if image.get("successor_ref"):
             facts.point_to(conn, fact.id, image["successor_ref"])
     if "tags" in image:
-        relabel(conn, fact, image["tags"], image["entities"], rules=rules, now=batch.now)
+        relabel(
+            conn,
+            fact,
+            image["tags"],
+            image["entities"],
+            rules=rules,
+            now=batch.now,
+            cluster=image.get("cluster"),
+        )
     plain = {name: image[name] for name in image if name not in (*_BELIEF, *facts_log.LABELS)}
     if plain:
         facts.set_columns(conn, fact.id, **plain)
