@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from lored.core.transcripts.claude_words import typed_words
 from lored.core.transcripts.conversation import read_blocks
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_document
+from lored.core.transcripts.lines import attempt, decode_document, kind_of
 from lored.core.transcripts.records import Damage, Record
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, text_or_none, title_of
@@ -53,7 +53,7 @@ class Amp:
         messages = value.get("messages")
         for index, item in enumerate(messages if isinstance(messages, list) else []):
             if isinstance(item, dict):
-                _message(state, item, index, out)
+                attempt(out, 0, _message, state, item, index, out)
         return out
 
 
@@ -88,7 +88,7 @@ def _message(state: dict[str, Any], item: dict[str, Any], index: int, out: list[
     number = count_or_none(item.get("messageId"))
     key = f"{state['session']}:{index if number is None else number}"
     content = item.get("content", item.get("text"))
-    role = item.get("role")
+    role = kind_of(item, "role")
     read_blocks(state, out, role, key, content, at=at, model=model, words=typed_words)
     add_tokens(state, out, {name: count_or_none(usage.get(field)) for name, field in _TOKENS})
     ended = item.get("state")

@@ -14,7 +14,13 @@ import orjson
 
 from lored.core.transcripts.conversation import call, result, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    decode_document,
+    decode_line,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.records import Action, ActionKind, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import excerpt, text_or_none
@@ -88,12 +94,12 @@ class Antigravity:
         objects, damage = decode_line(line, offset, frozenset({"step_index", "created_at"}))
         out: list[Record] = list(damage)
         for item in objects:
-            _step(state, item, offset, out)
+            attempt(out, offset, _step, state, item, offset, out)
         return out
 
 
 def _step(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     at = instant(item.get("created_at"))
     learn_time(state, out, at)
     index = item.get("step_index")

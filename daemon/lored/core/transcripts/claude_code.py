@@ -33,7 +33,13 @@ from lored.core.transcripts.knowledge import (
     learn_first,
     learn_time,
 )
-from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    decode_document,
+    decode_line,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.records import (
     Record,
     SessionPatch,
@@ -103,7 +109,7 @@ class ClaudeCode:
         objects, damage = decode_line(line, offset, _MARKS)
         records: list[Record] = list(damage)
         for index, item in enumerate(objects):
-            _record(state, item, offset + index, records)
+            attempt(records, offset, _record, state, item, offset + index, records)
         return records
 
 
@@ -119,7 +125,7 @@ def _time_only(state: dict[str, Any], line: bytes) -> list[Record]:
 
 
 def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     if kind in ("user", "assistant", "attachment", "system"):
         _chain(state, item, kind, offset, out)
     elif kind == "custom-title":

@@ -18,7 +18,7 @@ from lored.core.transcripts.knowledge import (
     learn,
     learn_prompt,
 )
-from lored.core.transcripts.lines import unknown_type
+from lored.core.transcripts.lines import kind_of, unknown_type
 from lored.core.transcripts.own import MARKER, cut_own_context
 from lored.core.transcripts.records import (
     Action,
@@ -142,6 +142,8 @@ def _say(
             )
         return
     kept, dropped = keep(text)
+    if not kept.strip():
+        return
     words = Message(key, "user", kept, at=at, session=session, truncated_bytes=dropped)
     parent = item.get("parentUuid")
     if isinstance(parent, str):
@@ -192,6 +194,8 @@ def _result(
 
 def _compacted(text: str, key: str, at: str | None, session: str | None, out: list[Record]) -> None:
     kept, dropped = keep(cut_own_context(text)[0])
+    if not kept.strip():
+        return
     out.append(Message(key, "summary", kept, at=at, session=session, truncated_bytes=dropped))
     out.append(Compaction(key, kept, at=at, session=session))
 
@@ -225,9 +229,9 @@ def read_assistant(
         return
     model = text_or_none(model, 200)
     learn(state, out, session, model=model)
-    spoke = bool(text.strip())
+    kept, dropped = keep(text)
+    spoke = bool(kept.strip())
     if spoke:
-        kept, dropped = keep(text)
         out.append(
             Message(
                 key,
@@ -289,7 +293,7 @@ def read_attachment(
     attachment = item.get("attachment")
     if not isinstance(attachment, dict):
         return
-    kind = attachment.get("type")
+    kind = kind_of(attachment)
     if kind == "queued_command":
         text = flat_text(attachment.get("prompt"))
         role: Role = "context"
@@ -310,7 +314,7 @@ def read_system(
     offset: int,
     out: list[Record],
 ) -> None:
-    kind = item.get("subtype")
+    kind = kind_of(item, "subtype")
     if kind == "away_summary":
         kept, dropped = keep(cut_own_context(flat_text(item.get("content")))[0])
         if kept.strip():

@@ -17,7 +17,13 @@ import orjson
 from lored.core.transcripts.actions import describe
 from lored.core.transcripts.conversation import read_blocks, record_key, say
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
-from lored.core.transcripts.lines import clean_value, decode_document, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    clean_value,
+    decode_document,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.records import Action, Damage, Message, Record, Role, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
@@ -98,9 +104,9 @@ class ClineTasks:
         state: dict[str, Any] = {"session": self.session_id(path, b"") or "unknown"}
         if isinstance(value, list):
             first = True
-            for index, item in enumerate(value):
+            for item in value:
                 if isinstance(item, dict) and not item.get("partial"):
-                    _ui(state, item, index, first, out)
+                    attempt(out, 0, _ui, state, item, first, out)
                     first = first and item.get("type") != "say"
         elif value is not None:
             out.append(Damage("not_object", 0, len(data)))
@@ -163,15 +169,13 @@ class ClineSessions:
         return out
 
 
-def _ui(
-    state: dict[str, Any], item: dict[str, Any], index: int, first: bool, out: list[Record]
-) -> None:
+def _ui(state: dict[str, Any], item: dict[str, Any], first: bool, out: list[Record]) -> None:
     at = instant(item.get("ts"))
     learn_time(state, out, at)
     model = item.get("modelInfo")
     if isinstance(model, dict):
         learn(state, out, model=text_or_none(model.get("modelId"), 200))
-    kind = item.get("say") if item.get("type") == "say" else item.get("ask")
+    kind = kind_of(item, "say" if item.get("type") == "say" else "ask")
     text = item.get("text")
     text = text if isinstance(text, str) else ""
     key = f"{state['session']}:{item.get('ts')}:{str(kind)[:40]}"

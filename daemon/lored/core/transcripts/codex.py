@@ -34,7 +34,7 @@ from lored.core.transcripts.codex_words import (
     part_texts,
 )
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import (
     Record,
     Rollback,
@@ -122,14 +122,14 @@ class Codex:
         objects, damage = decode_line(line, offset, _MARKS)
         out = list(damage)
         for item in objects:
-            _line(state, item, offset, out)
+            attempt(out, offset, _line, state, item, offset, out)
         if state.get("pending"):
             flush(state, out, state["line"] - WAIT_LINES)
         return out
 
 
 def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     payload = item.get("payload")
     if not isinstance(payload, dict):
         if kind in _RESPONSES:
@@ -170,7 +170,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
 def _event(
     state: dict[str, Any], payload: dict[str, Any], at: str | None, offset: int, out: list[Record]
 ) -> None:
-    kind = payload.get("type")
+    kind = kind_of(payload)
     if kind == "token_count":
         learn_tokens(state, payload.get("info"), out)
     elif kind == "agent_message":
@@ -217,7 +217,7 @@ def _event(
 def _item(
     state: dict[str, Any], item: dict[str, Any], at: str | None, offset: int, out: list[Record]
 ) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     if kind == "UserMessage":
         typed(state, part_texts(item.get("content")), at, out)
     elif kind == "AgentMessage":
@@ -239,7 +239,7 @@ def _item(
 def _response(
     state: dict[str, Any], payload: dict[str, Any], at: str | None, offset: int, out: list[Record]
 ) -> None:
-    kind = payload.get("type")
+    kind = kind_of(payload)
     if kind == "message":
         read_message(state, payload, at, out)
     elif kind in ("function_call", "custom_tool_call", "local_shell_call"):

@@ -16,6 +16,7 @@ from lored.core.transcripts.codex_words import (
     words_hash,
 )
 from lored.core.transcripts.knowledge import known, learn, learn_first, learn_prompt
+from lored.core.transcripts.lines import kind_of
 from lored.core.transcripts.own import MARKER, cut_own_context
 from lored.core.transcripts.records import (
     Compaction,
@@ -56,7 +57,7 @@ def read_message(
     state: dict[str, Any], payload: dict[str, Any], at: str | None, out: list[Record]
 ) -> None:
     """A `response_item` message: told now, later, or never (see the module's first lines)."""
-    role = payload.get("role")
+    role = kind_of(payload, "role")
     if role == "assistant":
         text, bit = part_texts(payload.get("content")), _ASSISTANT
     elif role == "user":
@@ -147,6 +148,8 @@ def _tell(
     if role == "user" and known(state, None).get("is_subagent"):
         # Written by the parent agent; the parent's own copy of the words keeps its key.
         kept, dropped = keep(text, CONTEXT_CHARS)
+        if not kept.strip():
+            return
         out.append(
             Message(f"{state['session']}:{key}", "context", kept, at=at, truncated_bytes=dropped)
         )
@@ -156,6 +159,8 @@ def _tell(
         out.append(Message(key, "context", MARKER, at=at))
         return
     kept, dropped = keep(text)
+    if not kept.strip():
+        return
     message = Message(key, role, kept, at=at, truncated_bytes=dropped)
     if role == "user":
         learn_prompt(state, out, text)
@@ -172,6 +177,8 @@ def compacted(state: dict[str, Any], text: Any, at: str | None, out: list[Record
     if not isinstance(text, str) or not text.strip():
         return  # the summary is kept by the provider
     kept, dropped = keep(cut_own_context(text)[0])
+    if not kept.strip():
+        return
     key = f"{turn_name(state)}:c:{words_hash(text)}"
     out.append(Message(key, "summary", kept, at=at, truncated_bytes=dropped))
     out.append(Compaction(key, kept, at=at))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import call, record_key, result, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import Record, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
@@ -91,7 +91,8 @@ class CopilotCli:
         out: list[Record] = list(damage)
         for item in objects:
             data = item.get("data")
-            _event(state, item, data if isinstance(data, dict) else {}, offset, out)
+            data = data if isinstance(data, dict) else {}
+            attempt(out, offset, _event, state, item, data, offset, out)
         return out
 
 
@@ -102,7 +103,7 @@ def _event(
     offset: int,
     out: list[Record],
 ) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
     key = record_key(state["session"], item.get("id"), offset)
@@ -121,8 +122,9 @@ def _event(
         tool, server = data.get("toolName"), data.get("mcpServerName")
         if isinstance(server, str) and server:
             tool = f"mcp__{server}__{data.get('mcpToolName') or tool}"
-        if data.get("toolCallId") not in state.get("calls", {}):
-            call(state, out, data.get("toolCallId"), tool, data.get("arguments"), at=at)
+        call_id = text_or_none(data.get("toolCallId"))
+        if call_id is not None and call_id not in state.get("calls", {}):
+            call(state, out, call_id, tool, data.get("arguments"), at=at)
     elif kind == "tool.execution_complete":
         _completed(state, data, key, at, out)
     elif kind == "abort":

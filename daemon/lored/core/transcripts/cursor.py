@@ -12,7 +12,7 @@ from typing import Any, Final
 from lored.core.clock import to_wire
 from lored.core.transcripts.conversation import plain_words, read_blocks
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import Record, Role
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import flat_text
@@ -58,12 +58,12 @@ class Cursor:
         objects, damage = decode_line(line, offset, frozenset({"role", "message"}))
         out: list[Record] = list(damage)
         for index, item in enumerate(objects):
-            _line(state, item, offset + index, out)
+            attempt(out, offset, _line, state, item, offset + index, out)
         return out
 
 
 def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    role = item.get("role")
+    role = kind_of(item, "role")
     if role not in ("user", "assistant"):
         if item.get("type") == "turn_ended":
             ended = item.get("status")

@@ -9,7 +9,13 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    decode_document,
+    decode_line,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.records import Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
@@ -57,12 +63,12 @@ class Droid:
         objects, damage = decode_line(line, offset)
         out: list[Record] = list(damage)
         for item in objects:
-            _record(state, item, offset, out)
+            attempt(out, offset, _record, state, item, offset, out)
         return out
 
 
 def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
     key = record_key(state["session"], item.get("id"), offset)
@@ -72,7 +78,7 @@ def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[
         if "user_only" in (item.get("visibility"), message.get("visibility")):
             say(state, out, "context", key, flat_text(message.get("content")), at=at)
             return
-        role = message.get("role")
+        role = kind_of(message, "role")
         read_blocks(state, out, role, key, message.get("content"), at=at, commands_say_zero=True)
     elif kind == "session_start":
         title = item.get("sessionTitle")

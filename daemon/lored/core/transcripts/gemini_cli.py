@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import call, record_key, result, say
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    decode_document,
+    decode_line,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.records import Damage, Record, Role, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
@@ -84,17 +90,7 @@ class GeminiLog:
         objects, damage = decode_line(line, offset)
         out: list[Record] = list(damage)
         for item in objects:
-            if "$set" in item:
-                _metadata(state, item["$set"], offset, out)
-            elif "$rewindTo" in item:
-                target = item["$rewindTo"]
-                if isinstance(target, str):
-                    key = record_key(state["session"], target, "")
-                    out.append(Rollback(from_key=key))
-            elif "type" in item:
-                read_message(state, item, offset, True, out)
-            else:
-                _metadata(state, item, offset, out)
+            attempt(out, offset, _line, state, item, offset, out)
         return out
 
 
@@ -121,10 +117,24 @@ class GeminiDocument:
         if isinstance(value, dict):
             state = begin_state(path)
             state["session"] = self.session_id(path, data[:4_096]) or state["session"]
-            _metadata(state, value, 0, out)
+            attempt(out, 0, _metadata, state, value, 0, out)
         elif value is not None:
             out.append(Damage("not_object", 0, len(data)))
         return out
+
+
+def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
+    """One line of the log."""
+    if "$set" in item:
+        _metadata(state, item["$set"], offset, out)
+    elif "$rewindTo" in item:
+        if isinstance(item["$rewindTo"], str):
+            key = record_key(state["session"], item["$rewindTo"], "")
+            out.append(Rollback(from_key=key))
+    elif "type" in item:
+        read_message(state, item, offset, True, out)
+    else:
+        _metadata(state, item, offset, out)
 
 
 def begin_state(path: str) -> dict[str, Any]:
@@ -157,14 +167,14 @@ def _metadata(state: dict[str, Any], meta: Any, offset: int, out: list[Record]) 
     messages = meta.get("messages")
     for index, item in enumerate(messages if isinstance(messages, list) else []):
         if isinstance(item, dict):
-            read_message(state, item, f"{offset}.{index}", True, out)
+            attempt(out, 0, read_message, state, item, f"{offset}.{index}", True, out)
 
 
 def read_message(
     state: dict[str, Any], item: dict[str, Any], place: Any, replaces: bool, out: list[Record]
 ) -> None:
     """One message of either form."""
-    kind = item.get("type")
+    kind = kind_of(item)
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
     key = record_key(state["session"], item.get("id"), place)

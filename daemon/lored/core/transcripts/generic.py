@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, unknown_type
 from lored.core.transcripts.place import Place
 from lored.core.transcripts.places import pattern_of
 from lored.core.transcripts.records import Message, Record
@@ -90,7 +90,7 @@ class Generic:
         objects, damage = decode_line(line, offset, marks)
         out: list[Record] = list(damage)
         for index, item in enumerate(objects):
-            self._item(state, item, offset + index, out)
+            attempt(out, offset, self._item, state, item, offset + index, out)
         return out
 
     def _get(self, item: dict[str, Any], name: str) -> Any:

@@ -13,7 +13,7 @@ from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, split_words
 from lored.core.transcripts.databases import columns, decoded, row_of
 from lored.core.transcripts.knowledge import learn, learn_time
-from lored.core.transcripts.lines import decode_line
+from lored.core.transcripts.lines import attempt, decode_line, kind_of
 from lored.core.transcripts.records import Damage, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
@@ -23,13 +23,13 @@ MARKS: Final = 64
 _CHANGED: Final = (
     "SELECT s.id, s.updated_at, count(m.id), max(m.id) FROM sessions s"
     " LEFT JOIN messages m ON m.session_id = s.id WHERE s.id IN"
-    " (SELECT id FROM sessions WHERE updated_at >= ?1"
-    "  UNION SELECT session_id FROM messages WHERE id > ?2)"
+    " (SELECT id FROM sessions WHERE updated_at >= :since"
+    "  UNION SELECT session_id FROM messages WHERE id > :row)"
     " GROUP BY s.id ORDER BY s.updated_at, max(m.id)"
 )
 _GROWN: Final = (
     "SELECT session_id, NULL, count(id), max(id) FROM messages WHERE session_id IN"
-    " (SELECT session_id FROM messages WHERE id > ?2 AND ?1 IS NOT NULL)"
+    " (SELECT session_id FROM messages WHERE id > :row )"
     " GROUP BY session_id ORDER BY max(id)"
 )
 
@@ -58,10 +58,8 @@ class GooseLog:
         objects, damage = decode_line(line, offset, frozenset({"role", "working_dir"}))
         out: list[Record] = list(damage)
         for item in objects:
-            if "role" in item:
-                _message(state, item, out)
-            else:
-                _header(state, item, out)
+            step = _message if "role" in item else _header
+            attempt(out, offset, step, state, item, out)
         return out
 
 
@@ -83,7 +81,9 @@ class GooseDatabase:
         by_time = {"id", "updated_at"} <= tables.get("sessions", set())
         since, last_id = watermark.get("at", ""), watermark.get("id", 0)
         marks: dict[str, Any] = dict(watermark.get("marks", {}))
-        rows = connection.execute(_CHANGED if by_time else _GROWN, (since, last_id)).fetchall()
+        rows = connection.execute(
+            _CHANGED if by_time else _GROWN, {"since": since, "row": last_id}
+        ).fetchall()
         for name, updated, count, largest in rows:
             if not isinstance(name, str) or marks.get(name) == [updated, count, largest]:
                 continue
@@ -92,8 +92,8 @@ class GooseDatabase:
             marks[name] = [updated, count, largest]
             while len(marks) > MARKS:
                 del marks[next(iter(marks))]
-            since = max(since, updated or "")
-            last_id = max(last_id, largest or 0)
+            since = max(since, updated) if isinstance(updated, str) else since
+            last_id = max(last_id, largest) if isinstance(largest, int) else last_id
             yield name[:200], out, {"at": since, "id": last_id, "marks": dict(marks)}
 
     def _session(self, connection: Any, tables: dict[str, set[str]], name: str) -> list[Record]:
@@ -124,16 +124,13 @@ class GooseDatabase:
             if content is None:
                 out.append(Damage("json"))
                 continue
-            _message(
-                state,
-                {
-                    "id": item.get("message_id"),
-                    "role": item.get("role"),
-                    "created": item.get("created_timestamp"),
-                    "content": content,
-                },
-                out,
-            )
+            message = {
+                "id": item.get("message_id"),
+                "role": item.get("role"),
+                "created": item.get("created_timestamp"),
+                "content": content,
+            }
+            attempt(out, 0, _message, state, message, out)
         return out
 
 
@@ -172,7 +169,7 @@ def _header(state: dict[str, Any], item: dict[str, Any], out: list[Record]) -> N
 def _message(state: dict[str, Any], item: dict[str, Any], out: list[Record]) -> None:
     at = instant(item.get("created"))
     learn_time(state, out, at)
-    role = item.get("role")
+    role = kind_of(item, "role")
     content = item.get("content")
     blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
     texts = [

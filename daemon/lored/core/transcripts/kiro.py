@@ -12,7 +12,7 @@ from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say
 from lored.core.transcripts.databases import columns, decoded
 from lored.core.transcripts.knowledge import learn, learn_time
-from lored.core.transcripts.lines import decode_document
+from lored.core.transcripts.lines import attempt, decode_document
 from lored.core.transcripts.records import Damage, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import flat_text, text_or_none
@@ -69,8 +69,9 @@ class KiroDatabase:
                 value = decoded(text)
                 if not isinstance(value, dict):
                     continue
-                name = text_or_none(value.get("conversation_id"), 100) or f"dir-{words_hash(cwd)}"
-                mark = words_hash(f"{len(text)}:{text[-2_000:]}")
+                name = text_or_none(value.get("conversation_id"), 100)
+                name = name or f"dir-{words_hash(str(cwd))}"
+                mark = words_hash(f"{len(text)}:{text[-2_000:]!r}")
                 if marks.get(name) == mark:
                     continue
                 out: list[Record] = [SessionPatch(cwd=text_or_none(cwd))]
@@ -92,8 +93,9 @@ def _conversation(name: str, value: dict[str, Any], out: list[Record]) -> None:
         out.append(Damage("unknown_version:kiro"))
     for index, turn in enumerate(history if isinstance(history, list) else []):
         if isinstance(turn, dict):
-            _user(state, turn.get("user"), f"{name}:{index}:u", out)
-            _assistant(state, turn.get("assistant"), f"{name}:{index}:a", out)
+            attempt(out, 0, _user, state, turn.get("user"), f"{name}:{index}:u", out)
+            answer = turn.get("assistant")
+            attempt(out, 0, _assistant, state, answer, f"{name}:{index}:a", out)
 
 
 def _user(state: dict[str, Any], user: Any, key: str, out: list[Record]) -> None:

@@ -18,11 +18,12 @@ over only the first `RECORD_BYTES + 1` bytes of such a line.
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 
-from lored.core.transcripts.records import RECORD_BYTES, Damage
+from lored.core.transcripts.records import RECORD_BYTES, Damage, Record
 
 Object = dict[str, Any]
 
@@ -91,6 +92,20 @@ def decode_document(data: bytes) -> tuple[Any, list[Damage]]:
     except ValueError as error:
         return None, [Damage(_reason(text, 0, error), 0, len(data))]
     return value, [Damage("utf8" if end == len(text) else "json", 0, len(data), end != len(text))]
+
+
+def kind_of(item: dict[str, Any], name: str = "type") -> str | None:
+    """What kind of record it says it is: a text, or None for everything else."""
+    kind = item.get(name)
+    return kind if isinstance(kind, str) else None
+
+
+def attempt(out: list[Record], offset: int, step: Callable[..., None], *values: Any) -> None:
+    """Takes one record apart; a shape that its parser did not expect costs only that record."""
+    try:
+        step(*values)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError):
+        out.append(Damage("shape", offset))
 
 
 def unknown_type(name: Any, offset: int, group: str = "") -> Damage:

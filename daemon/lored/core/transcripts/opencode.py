@@ -12,7 +12,7 @@ from typing import Any, Final
 from lored.core.transcripts import opencode_records as records
 from lored.core.transcripts.conversation import plain_words, say
 from lored.core.transcripts.databases import columns, decoded, row_of
-from lored.core.transcripts.lines import unknown_type
+from lored.core.transcripts.lines import attempt, unknown_type
 from lored.core.transcripts.records import Action, Damage, Message, Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import excerpt, flat_text, text_or_none
@@ -32,13 +32,13 @@ _QUIET: Final = frozenset(
     }
 )
 _CHANGED_1: Final = (
-    "SELECT id, time_updated FROM session WHERE time_updated >= ?1 OR id IN"
-    " (SELECT session_id FROM message WHERE time_updated >= ?1) OR id IN"
-    " (SELECT session_id FROM part WHERE rowid > ?2) ORDER BY time_updated"
+    "SELECT id, time_updated FROM session WHERE time_updated >= :since OR id IN"
+    " (SELECT session_id FROM message WHERE time_updated >= :since) OR id IN"
+    " (SELECT session_id FROM part WHERE rowid > :row) ORDER BY time_updated"
 )
 _CHANGED_2: Final = (
-    "SELECT s.id, s.time_updated FROM session_v2 s WHERE s.time_updated >= ?1 OR s.id IN"
-    " (SELECT session_id FROM session_message WHERE time_updated >= ?1) ORDER BY s.time_updated"
+    "SELECT s.id, s.time_updated FROM session_v2 s WHERE s.time_updated >= :since OR s.id IN"
+    " (SELECT session_id FROM session_message WHERE time_updated >= :since) ORDER BY s.time_updated"
 )
 
 
@@ -59,10 +59,10 @@ class OpencodeDatabase:
         second = "session_v2" in tables and "session_message" in tables
         if second:
             since = mark["v2"]
-            for name, updated in connection.execute(_CHANGED_2, (since,)).fetchall():
+            for name, updated in connection.execute(_CHANGED_2, {"since": since}).fetchall():
                 out, latest = _read_2(connection, tables, name, since)
-                mark["v2"] = max(mark["v2"], (updated or 0) - OVERLAP_MS, latest - OVERLAP_MS)
-                if out:
+                mark["v2"] = max(mark["v2"], number(updated) - OVERLAP_MS, latest - OVERLAP_MS)
+                if out and isinstance(name, str):
                     yield name, out, dict(mark)
         if not {"session", "message", "part"} <= tables.keys():
             return
@@ -70,14 +70,21 @@ class OpencodeDatabase:
             {row[0] for row in connection.execute("SELECT id FROM session_v2")} if second else set()
         )
         since, rows = mark["v1"], mark["part"]
-        for name, updated in connection.execute(_CHANGED_1, (since, rows)).fetchall():
+        for name, updated in connection.execute(
+            _CHANGED_1, {"since": since, "row": rows}
+        ).fetchall():
             if name in newer:
                 continue
             out, latest, largest = _read_1(connection, tables, name, since, rows)
-            mark["v1"] = max(mark["v1"], (updated or 0) - OVERLAP_MS, latest - OVERLAP_MS)
+            mark["v1"] = max(mark["v1"], number(updated) - OVERLAP_MS, latest - OVERLAP_MS)
             mark["part"] = max(mark["part"], largest)
-            if out:
+            if out and isinstance(name, str):
                 yield name, out, dict(mark)
+
+
+def number(value: Any) -> int:
+    """A time of a row (ms); a column may hold anything."""
+    return value if type(value) is int and 0 <= value < 1 << 62 else 0
 
 
 def _header(row: dict[str, Any], out: list[Record]) -> bool:
@@ -98,14 +105,14 @@ def _read_1(
     latest = largest = 0
     first: dict[str, str] = {}
     cursor = connection.execute(
-        "SELECT id, time_updated, data FROM message WHERE session_id = ?1 AND"
-        " (time_updated >= ?2 OR id IN"
-        "  (SELECT message_id FROM part WHERE session_id = ?1 AND rowid > ?3))"
+        "SELECT id, time_updated, data FROM message WHERE session_id = :name AND"
+        " (time_updated >= :since OR id IN"
+        "  (SELECT message_id FROM part WHERE session_id = :name AND rowid > :row))"
         " ORDER BY time_created, id",
-        (name, since, rows),
+        {"name": name, "since": since, "row": rows},
     )
     for message_id, updated, data in cursor.fetchall():
-        latest = max(latest, updated or 0)
+        latest = max(latest, number(updated))
         message = decoded(data)
         if not isinstance(message, dict):
             out.append(Damage("json"))
@@ -117,7 +124,7 @@ def _read_1(
             largest = max(largest, row_id)
             item = decoded(text)
             if isinstance(item, dict):
-                _part(state, message, item, message_id, part_id, machine, out)
+                attempt(out, 0, _part, state, message, item, message_id, part_id, machine, out)
             else:
                 out.append(Damage("json"))
         key = next((r.key for r in out[made:] if isinstance(r, Message)), None)
@@ -214,7 +221,7 @@ def _read_2(
         " ORDER BY seq",
         (name,),
     ):
-        latest = max(latest, updated or 0)
+        latest = max(latest, number(updated))
         item = decoded(data)
         if not isinstance(item, dict):
             out.append(Damage("json"))
@@ -225,9 +232,9 @@ def _read_2(
                 patch.status = "completed" if item["finish"] == "stop" else "failed"
             for field, count in _counts(item.get("tokens")).items():
                 totals[field] = totals.get(field, 0) + count
-        if (updated or 0) >= since:
+        if number(updated) >= since:
             made = len(out)
-            _message_2(state, kind, message_id, item, machine, out)
+            attempt(out, 0, _message_2, state, kind, message_id, item, machine, out)
             key = next((r.key for r in out[made:] if isinstance(r, Message)), None)
             if key:
                 first[message_id] = key

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lored.core.transcripts.calls import call_key
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, say_summary
+from lored.core.transcripts.lines import kind_of
 from lored.core.transcripts.records import Record, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, flat_text, text_or_none, title_of
@@ -81,7 +82,7 @@ def part(
 ) -> None:
     """One part of a version 1 message. ``machine``: the session is a subagent's, so its user
     side was written by the parent agent."""
-    kind = item.get("type")
+    kind = kind_of(item)
     times = item.get("time")
     times = times if isinstance(times, dict) else {}
     when = instant(times.get("start")) or at

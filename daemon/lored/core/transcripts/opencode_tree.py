@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts import opencode_records as records
-from lored.core.transcripts.lines import decode_document
+from lored.core.transcripts.lines import attempt, decode_document
 from lored.core.transcripts.records import Record, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import text_or_none
@@ -56,13 +56,13 @@ class OpencodeTree:
         state: dict[str, Any] = {"session": name}
         kind = path.replace("\\", "/").rpartition("/")[2][:4]
         if "info" in value and isinstance(value.get("messages"), list):
-            _export(state, value, out)
+            attempt(out, 0, _export, state, value, out)
         elif kind == "ses_":
             out.extend(records.header(value))
         elif kind == "msg_":
             out.extend(_message(value))
         else:
-            _part(state, value, out)
+            attempt(out, 0, _part, state, value, out)
         return out
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, say_summary
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import (
     Action,
     Damage,
@@ -61,12 +61,12 @@ class Pi:
         objects, damage = decode_line(line, offset)
         out: list[Record] = list(damage)
         for item in objects:
-            _entry(state, item, offset, out)
+            attempt(out, offset, _entry, state, item, offset, out)
         return out
 
 
 def _entry(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind = item.get("type")
+    kind = kind_of(item)
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
     made = len(out)
@@ -106,7 +106,7 @@ def _header(state: dict[str, Any], item: dict[str, Any], out: list[Record]) -> N
 def _message(
     state: dict[str, Any], message: dict[str, Any], at: str | None, offset: int, out: list[Record]
 ) -> None:
-    role = message.get("role")
+    role = kind_of(message, "role")
     content = message.get("content")
     stamp = message.get("timestamp")
     at = instant(stamp) or at

@@ -18,7 +18,7 @@ from lored.core.transcripts.conversation import (
     split_words,
 )
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
-from lored.core.transcripts.lines import decode_line, unknown_type
+from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import Record, Role
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
@@ -68,12 +68,12 @@ class QwenCode:
         objects, damage = decode_line(line, offset)
         out: list[Record] = list(damage)
         for item in objects:
-            _record(state, item, offset, out)
+            attempt(out, offset, _record, state, item, offset, out)
         return out
 
 
 def _record(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
-    kind, subtype = item.get("type"), item.get("subtype")
+    kind, subtype = kind_of(item), kind_of(item, "subtype")
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
     learn_first(

@@ -118,7 +118,8 @@ class Damage:
 
     reason: str
     """`torn`, `glued`, `spliced`, `nul`, `utf8`, `json`, `too_long`, `too_deep`, `not_object`,
-    `unknown_type:<name>`, `unknown_version:<name>`."""
+    `shape` (a record that is not built as its format says), `unknown_type:<name>`,
+    `unknown_version:<name>`."""
     offset: int = 0
     length: int = 0
     lost: bool = True

@@ -18,7 +18,13 @@ from typing import Any, Final
 
 from lored.core.transcripts.calls import begin_call, end_call, output_message
 from lored.core.transcripts.knowledge import add_tokens, learn_prompt, learn_time
-from lored.core.transcripts.lines import decode_document, decode_line, unknown_type
+from lored.core.transcripts.lines import (
+    attempt,
+    decode_document,
+    decode_line,
+    kind_of,
+    unknown_type,
+)
 from lored.core.transcripts.own import MARKER, cut_own_context
 from lored.core.transcripts.records import (
     Compaction,
@@ -107,7 +113,7 @@ class Recursive:
         objects, damage = decode_line(line, offset)
         records: list[Record] = list(damage)
         for item in objects:
-            _line(state, item, offset, records)
+            attempt(records, offset, _line, state, item, offset, records)
         return records
 
 
@@ -116,7 +122,7 @@ def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Re
     learn_time(state, out, at)
     if item.get("type") == "system" and "role" not in item:
         return  # the compaction marker; its summary is the next line
-    role = item.get("role")
+    role = kind_of(item, "role")
     native = item.get("uuid")
     if not isinstance(native, str) or not native:
         number = item.get("id")
@@ -143,6 +149,8 @@ def _user(state: dict[str, Any], key: str, text: str, at: str | None, out: list[
     if not words.strip():
         return
     kept, dropped = keep(words)
+    if not kept.strip():
+        return
     out.append(Message(key, "user", kept, at=at, truncated_bytes=dropped))
     if not words.startswith("/"):
         learn_prompt(state, out, words)
@@ -156,8 +164,8 @@ def _assistant(
     at: str | None,
     out: list[Record],
 ) -> None:
-    if text.strip():
-        kept, dropped = keep(text)
+    kept, dropped = keep(text)
+    if kept.strip():
         out.append(Message(key, "assistant", kept, at=at, truncated_bytes=dropped))
     calls = item.get("tool_calls")
     for call in calls if isinstance(calls, list) else []:
@@ -170,7 +178,7 @@ def _assistant(
                 call.get("name"),
                 arguments,
                 at=at,
-                message_key=key if text.strip() else None,
+                message_key=key if kept.strip() else None,
             )
             if actions and actions[0].tool in _OWN_TOOLS:
                 state["calls"][call["id"]][3] |= 1
@@ -214,6 +222,8 @@ def _system(key: str, text: str, at: str | None, out: list[Record]) -> None:
             out.append(Message(key, "context", kept, at=at, truncated_bytes=dropped))
         return
     kept, dropped = keep(cut_own_context(text)[0])
+    if not kept.strip():
+        return
     out.append(Message(key, "summary", kept, at=at, truncated_bytes=dropped))
     facts, steps = _kept(kept)
     out.append(Compaction(key, kept, kept_facts=facts, next_steps=steps, at=at))
