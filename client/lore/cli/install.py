@@ -26,13 +26,16 @@ def install(inv: Invocation) -> int:
     journal = Journal(_folder(inv))
     edits, refusals = _edits(chosen, place, recall=o.recall)
     changes = refusals + plan.plan_install(edits, journal)
-    notes = []
+    notes: list[str] = []
+    idle: set[str] = set()
     if not o.dry_run:
         _apply(changes, journal, plan.apply_install)
         done = {c.target for c in changes if c.action in ("create", "edit")}
         for name in sorted(done & units.START.keys()):
-            notes += units.run(units.START[name])
-    active = {c.target for c in changes if c.refused is None}
+            failures = units.run(units.START[name])
+            notes += failures
+            idle |= {name} if failures else set()
+    active = {c.target for c in changes if c.refused is None} - idle
     notes += [note for t in chosen if t.name in active for note in t.notes]
     data = _data(changes, notes, o.dry_run)
     data["found"] = {t.name: t.found(place) for t in targets.TARGETS if t.found(place)}
