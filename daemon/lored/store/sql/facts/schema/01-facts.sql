@@ -151,7 +151,7 @@ CREATE INDEX IF NOT EXISTS conflicts_by_status ON conflicts(status);
 -- Who did what and when, with what undo needs. Never holds a fact's text. L<id>, B<batch>.
 CREATE TABLE IF NOT EXISTS change_log (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  batch INTEGER NOT NULL,
+  batch INTEGER,                      -- NULL: the batch that it begins, B<id>
   revision INTEGER NOT NULL,
   at INTEGER NOT NULL,
   op TEXT NOT NULL,
@@ -160,7 +160,7 @@ CREATE TABLE IF NOT EXISTS change_log (
   undone_by INTEGER                   -- the log entry that took it back
 ) STRICT;
 CREATE INDEX IF NOT EXISTS change_log_by_revision ON change_log(revision);
-CREATE INDEX IF NOT EXISTS change_log_by_batch ON change_log(batch);
+CREATE INDEX IF NOT EXISTS change_log_by_batch ON change_log(batch) WHERE batch IS NOT NULL;
 CREATE TABLE IF NOT EXISTS change_subjects (
   kind INTEGER NOT NULL,              -- 0 fact, 1 conflict, 2 entity
   subject INTEGER NOT NULL,
