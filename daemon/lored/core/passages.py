@@ -85,13 +85,16 @@ def measure(asked: Asked, text: str, stem: Stem) -> Fit:
         start = best_stretch(asked, text[:READ_CHARS])
         text = text[start : start + STRETCH_CHARS]
     words = _WORD.findall(index_form(text).lower())
+    distinct = tuple(dict.fromkeys(words))
     weights = dict(zip(asked.stems, asked.weights, strict=True))
-    places: dict[str, list[int]] = {}
-    matched: dict[str, None] = {}
-    for place, (word, one) in enumerate(zip(words, stem(words), strict=True)):
-        if one in weights:
-            places.setdefault(one, []).append(place)
-            matched[word] = None
+    matched = {
+        word: one for word, one in zip(distinct, stem(distinct), strict=True) if one in weights
+    }
+    places: dict[str, list[int]] = {one: [] for one in matched.values()}
+    if len(places) > 1:
+        for place, word in enumerate(words):
+            if word in matched:
+                places[matched[word]].append(place)
     plain = sum(
         weight for word, weight in zip(asked.words, asked.weights, strict=True) if word in matched
     )
@@ -101,7 +104,7 @@ def measure(asked: Asked, text: str, stem: Stem) -> Fit:
         near=_nearness(asked, places),
         matched=tuple(matched),
         start=start,
-        words=tuple(dict.fromkeys(words)),
+        words=distinct,
     )
 
 

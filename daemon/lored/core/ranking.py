@@ -36,7 +36,14 @@ WEIGHTS: Final = {
     "length": 0.65,
     "session": 1.10,
     "asks": -0.25,
+    "tool": -0.30,
+    "undone": -0.30,
+    "subagent": -0.20,
+    "deed": 0.30,
 }
+"""The last four are no result of fitting: what a person or model said is wanted before what a
+tool put out, undone turns and subagents' talk rank low (design/episodes.md), and a message
+that did what is asked for ranks high."""
 
 FULL_LENGTH_CHARS: Final = 300
 """From here on a text counts as long."""
@@ -66,6 +73,8 @@ class Signals:
     """Characters of each; None = do not count."""
     asks: "Floats | None" = None
     """1 for a candidate that ends with a question."""
+    flags: dict[str, Floats] = field(default_factory=dict)
+    """More signals by the name of their weight, 0 or 1."""
 
 
 @dataclass(slots=True)
@@ -77,17 +86,18 @@ class Ranked:
 
     def explain(self, place: int) -> dict[str, float]:
         """The parts of one candidate's score."""
-        return {name: round(float(part[place]), 4) for name, part in self.parts.items()}
+        found = {name: round(float(part[place]), 4) for name, part in self.parts.items()}
+        return {name: value for name, value in found.items() if value}
 
 
 def rank(signals: Signals, weights: dict[str, float] = WEIGHTS) -> Ranked:
     """Score the candidates."""
     values = {
-        "index": _of_best(signals.index),
+        "index": of_best(signals.index),
         "soft": signals.soft,
         "plain": np.array([fit.plain for fit in signals.fits]),
         "near": np.array([fit.near for fit in signals.fits]),
-        "dense": _dense(signals.dense, len(signals.index)),
+        "dense": dense_of(signals.dense, len(signals.index)),
     }
     if signals.lengths is not None:
         full = np.log1p(FULL_LENGTH_CHARS)
@@ -97,6 +107,7 @@ def rank(signals: Signals, weights: dict[str, float] = WEIGHTS) -> Ranked:
     if signals.sessions is not None:
         first = 0.6 * values["index"] + 0.4 * values["dense"]
         values["session"] = session_shares(first, signals.sessions)
+    values |= signals.flags
     parts = {name: weights[name] * value for name, value in values.items()}
     scores: Floats = np.sum(list(parts.values()), axis=0)
     return Ranked(scores, parts)
@@ -123,12 +134,13 @@ def session_shares(scores: Floats, sessions: "NDArray[np.int64]") -> Floats:
     return shares
 
 
-def _of_best(scores: Floats) -> Floats:
+def of_best(scores: Floats) -> Floats:
+    """Scores as shares of the best one, 0..1."""
     best = scores.max(initial=0.0)
     return np.maximum(scores, 0) / best if best > 0 else np.zeros(len(scores))
 
 
-def _dense(models: dict[str, Floats], count: int) -> Floats:
+def dense_of(models: dict[str, Floats], count: int) -> Floats:
     """0..1 per candidate from the first model that knows it, each on its own scale."""
     result = np.zeros(count)
     missing = np.ones(count, dtype=bool)

@@ -57,6 +57,7 @@ _HAS_CJK: Final = re.compile(f"[{_CJK}]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _PIECE: Final = re.compile(r"\S+")
 _CAMEL: Final = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{0,60}[a-z0-9][A-Z])[A-Za-z0-9]{3,64}")
+_HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
 _CAMEL_PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SIGN_NAME: Final = re.compile(r"(?<![\w+#.])(?:([cgCG])\+\+|([cfjCFJ])#|\.([nN][eE][tT])\b)")
 _APOSTROPHE: Final = re.compile(r"['\u2019](s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
@@ -147,7 +148,7 @@ def _extra_words(text: str) -> Iterator[str]:
     """Parts of camelCase words and spelt-out names with signs, each word's parts once."""
     seen: set[str] = set()
     budget = CAMEL_PARTS
-    for match in _CAMEL.finditer(text):
+    for match in _CAMEL.finditer(text) if _HUMP.search(text) else ():
         word = match[0]
         if word in seen:
             continue
@@ -157,7 +158,7 @@ def _extra_words(text: str) -> Iterator[str]:
         if budget < 0:
             break
         yield from parts
-    if "+" in text or "#" in text or "." in text:
+    if "++" in text or "#" in text or ".net" in text.lower():
         yield from dict.fromkeys(_spell(match) for match in _SIGN_NAME.finditer(text))
 
 

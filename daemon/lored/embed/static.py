@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lored.embed.base import STATIC, Float32, Model, normalise
-from lored.embed.wordpiece import WordPiece
+from lored.embed.wordpiece import REMEMBERED_WORDS, WordPiece
 
 MODELS: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 
@@ -37,6 +37,7 @@ class StaticEmbedder:
 
     def __init__(self, folder: str = os.path.join(MODELS, "static-minilm-256")) -> None:
         self._words = WordPiece.load(os.path.join(folder, "tokenizer.json"))
+        self._singles: dict[str, int] = {}
         self._table = _map_table(os.path.join(folder, "model.safetensors"))
 
     def tokenize(self, text: str) -> list[int]:
@@ -74,26 +75,40 @@ class StaticEmbedder:
         itself alone: its tokens' average means nothing.
         """
         result = np.zeros((len(texts), len(asked)), dtype=np.float32)
-        targets = [self._single(word) for word in asked]
-        columns = [place for place, token in enumerate(targets) if token is not None]
-        tokens = [[t for w in words if (t := self._single(w)) is not None] for words in texts]
-        flat = sorted({token for one in tokens for token in one})
-        if not columns or not flat:
+        single = self._single
+        targets = [single(word) for word in asked]
+        columns = [place for place, token in enumerate(targets) if token >= 0]
+        words = [word for one in texts for word in one]
+        found = list(map(self._singles.get, words))
+        tokens = [single(w) if t is None else t for w, t in zip(words, found, strict=True)]
+        if not columns or not tokens:
             return result
-        query = self._unit([token for token in targets if token is not None])
-        cosines = self._unit(flat) @ query.T
-        place_of = {token: place for place, token in enumerate(flat)}
-        for row, one in zip(result, tokens, strict=True):
-            if one:
-                row[columns] = cosines[[place_of[token] for token in one]].max(axis=0)
+        flat = np.array(tokens)
+        owner = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
+        known = flat >= 0
+        flat, owner = flat[known], owner[known]
+        if not len(flat):
+            return result
+        distinct, place = np.unique(flat, return_inverse=True)
+        cosines = self._unit(distinct) @ self._unit([targets[i] for i in columns]).T
+        rows, starts = np.unique(owner, return_index=True)
+        best = np.maximum.reduceat(cosines[place], starts, axis=0)
+        result[rows[:, None], np.array(columns)] = best
         return result
 
-    def _single(self, word: str) -> int | None:
-        pieces = self._words.pieces(word)
-        return pieces[0] if len(pieces) == 1 and pieces[0] != self._words.unknown else None
+    def _single(self, word: str) -> int:
+        """The token that is all of ``word``, -1 when there is none."""
+        token = self._singles.get(word)
+        if token is None:
+            pieces = self._words.pieces(word)
+            token = pieces[0] if len(pieces) == 1 and pieces[0] != self._words.unknown else -1
+            if len(self._singles) >= REMEMBERED_WORDS:
+                self._singles.clear()
+            self._singles[word] = token
+        return token
 
-    def _unit(self, tokens: Sequence[int]) -> Float32:
-        return normalise(self._table[list(tokens)].astype(np.float32))
+    def _unit(self, tokens: "Sequence[int] | NDArray[np.int64]") -> Float32:
+        return normalise(self._table[tokens].astype(np.float32))
 
 
 def _map_table(path: str) -> "NDArray[Any]":
