@@ -201,6 +201,18 @@ def test_copilot_metadata_and_failures() -> None:
     assert (patch.cwd, patch.title, patch.branch) == ("/p", "Tidy up", None)
 
 
+def test_copilot_puts_broken_records_together() -> None:
+    parser: Any = PARSERS["copilot-cli"]
+    path = "/h/.copilot/session-state/s-1/events.jsonl"
+    whole = b'{"type":"user.message","id":"1","data":{"content":"one\ntwo\nthree"}}'
+    after = b'{"type":"user.message","id":"2","data":{"content":"next"}}'
+    records = read_lines(parser, path, whole + b"\n" + after, packed=True)
+    assert texts(records, "user") == ["one\ntwo\nthree", "next"]
+    assert damage(records, lost=True) == [] and damage(records) == ["torn"]
+    torn = read_lines(parser, path, whole[:50] + b"\n" + after)
+    assert texts(torn, "user") == ["next"] and damage(torn, lost=True) == ["torn"]
+
+
 def test_pi_marks_an_abandoned_branch() -> None:
     def entry(name: str, parent: str | None, role: str, text: str, n: int) -> dict[str, Any]:
         stamp = 1779962400000 + n

@@ -11,6 +11,7 @@ from lored.core.transcripts import (
     parser_name,
     register,
     unregister,
+    workspace_roots,
 )
 from lored.core.transcripts.place import Place
 from lored.core.transcripts.places import pattern_of
@@ -120,6 +121,18 @@ def test_which_files_matter(agent: str, path: str, kind: str | None) -> None:
     if name is not None:
         assert PARSERS[name].agent == agent
         assert parser_name(agent, f"/somewhere/else/{path}") == name
+
+
+def test_places_inside_a_workspace() -> None:
+    roots = workspace_roots("/p/")
+    assert [(root.agent, root.path) for root in roots] == [
+        ("recursive", "/p/.recursive"),
+        ("aider", "/p"),
+    ]
+    assert classify("aider", ".aider.chat.history.md") == "transcript"
+    assert classify("aider", "README.md") is None
+    assert classify("recursive", "sessions/2026-05-01T10-00-00Z-fix-it.json") == "transcript"
+    assert classify("recursive", "sessions/s/cost.json") == "sidecar"
 
 
 def test_globs() -> None:

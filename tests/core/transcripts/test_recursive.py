@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lored.core.transcripts import PARSERS, classify
+from lored.core.transcripts import PARSERS, classify, parser_name
 from lored.core.transcripts.records import Compaction, Record
 from support.transcripts import (
     SAMPLES,
@@ -168,3 +168,19 @@ def test_places_of_a_session() -> None:
     for name, kind in (("transcript.jsonl", "transcript"), (".meta.json", "sidecar"),
                        (".lock", None), ("checkpoints.jsonl", None)):  # fmt: skip
         assert classify("recursive", f"workspaces/0123456789ab/sessions/s/{name}") == kind
+
+
+def test_the_oldest_forms() -> None:
+    path = "/p/.recursive/sessions/2026-05-01T10:00:00Z-p/transcript.jsonl"
+    line = json.dumps({"id": "msg_001", "role": "user", "content": "fix it"}).encode()
+    assert session_of(read_lines(PARSER, path, line))["cwd"] == "/p"
+    name = "sessions/2026-05-01T10-00-00Z-fix-it.json"
+    parser: Any = PARSERS[parser_name("recursive", name) or ""]
+    value = {"goal": "Fix it", "status": "success", "transcript": [json.loads(line), None]}
+    records = list(parser.parse_document(f"/p/.recursive/{name}", json.dumps(value).encode()))
+    assert texts(records, "user") == ["fix it"]
+    session = session_of(records)
+    assert (session["title"], session["status"], session["cwd"]) == ("Fix it", "completed", "/p")
+    assert damage(parser.parse_document("x.json", b'{"messages":[]}')) == [
+        "unknown_version:recursive"
+    ]

@@ -30,6 +30,9 @@ LOST = {
     "pi-test-session-uuid": {"json": 1},  # a line of prose, put there by its author
     "2025-11-21T00-38-43Z": {"torn": 1},  # the process was killed while it wrote
 }
+MADE_BY_TESTS = (
+    "opencode", "kiro", "kilo", "recursive-file", "qwen-code-", "gemini-cli-", "goose-",
+)  # fmt: skip
 WRAPPERS = (
     "<system-reminder>",
     "<command-name>",
@@ -153,7 +156,9 @@ def test_every_agent_has_a_sample() -> None:
     made_by_tests = {
         name
         for name in without
-        if name.startswith(("opencode", "kiro", "kilo", "qwen-code-", "gemini-cli-", "goose-"))
+        if name.startswith(
+            ("opencode", "kiro", "kilo", "recursive-file", "qwen-code-", "gemini-cli-", "goose-")
+        )
     }
     assert without - made_by_tests <= {"cline-sessions"}
 

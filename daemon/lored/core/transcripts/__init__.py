@@ -34,6 +34,7 @@ from lored.core.transcripts.places import (
     default_roots,
     drop_places,
     parser_name,
+    workspace_roots,
 )
 from lored.core.transcripts.records import DatabaseParser, DocumentParser, LineParser
 
@@ -50,6 +51,7 @@ __all__ = [
     "register",
     "register_entry_points",
     "unregister",
+    "workspace_roots",
 ]
 
 Parser = LineParser | DocumentParser | DatabaseParser
@@ -58,6 +60,7 @@ ENTRY_POINTS: Final = "lored.transcripts"
 
 _MODULES: Final[dict[str, str]] = {
     "recursive": "recursive",
+    "recursive-file": "recursive:FILE",
     "claude-code": "claude_code",
     "codex": "codex",
     "gemini-cli": "gemini_cli:LOG",

@@ -12,7 +12,7 @@ from typing import Any, Final
 from lored.core.transcripts.conversation import call, record_key, result, say, say_summary
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
-from lored.core.transcripts.records import Record, Rollback, SessionPatch
+from lored.core.transcripts.records import Damage, Record, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import (
     count_or_none,
@@ -22,6 +22,9 @@ from lored.core.transcripts.texts import (
     title_of,
 )
 
+BROKEN_BYTES: Final = 65_536
+"""A record broken by raw line breaks is put together up to this length."""
+_MARKS: Final = frozenset({"timestamp", "parentId"})
 _SKIPPED: Final = (b'{"type":"hook.', b'{"type":"system.message"')
 _YAML: Final = re.compile(
     r"^(cwd|name|summary|branch|repository|git_root):[ \t]*(.*)$", re.MULTILINE
@@ -87,13 +90,40 @@ class CopilotCli:
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         if line.startswith(_SKIPPED) and line.endswith(b"}") and b"}{" not in line:
             return []
-        objects, damage = decode_line(line, offset, frozenset({"timestamp", "parentId"}))
+        objects, damage = _decode(state, line, offset)
         out: list[Record] = list(damage)
         for item in objects:
             data = item.get("data")
             data = data if isinstance(data, dict) else {}
             attempt(out, offset, _event, state, item, data, offset, out)
         return out
+
+
+def _decode(
+    state: dict[str, Any], line: bytes, offset: int
+) -> tuple[list[dict[str, Any]], list[Damage]]:
+    """Objects of a line. A record whose texts held raw line breaks is put together again from
+    the lines that it was broken into; a torn one is counted once a whole record follows."""
+    objects, damage = decode_line(line, offset, _MARKS)
+    broken: list[Any] | None = state.pop("broken", None)
+    if broken is not None:
+        start, head = broken
+        if objects:
+            damage.insert(0, Damage("torn", start, len(head)))
+            return objects, damage
+        joined = head + b"\\n" + line
+        objects, _ = decode_line(joined, start, _MARKS)
+        if objects:
+            return objects, [Damage("torn", start, len(joined), lost=False)]
+        if len(joined) <= BROKEN_BYTES:
+            state["broken"] = [start, joined]
+            return [], []
+        return [], [Damage("torn", start, len(head)), *damage]
+    torn = [item.reason for item in damage] == ["torn"] and len(line) <= BROKEN_BYTES
+    if torn and line.startswith(b'{"type"'):
+        state["broken"] = [offset, line]
+        return [], []
+    return objects, damage
 
 
 def _event(

@@ -67,6 +67,10 @@ _ANTIGRAVITY_GLOBS: Final = (
     "history.jsonl",
 )
 _ANTIGRAVITY_SIDE: Final = r"cache/last_conversations\.json|history\.jsonl"
+_RECURSIVE: Final = (
+    (rf"(?:.*/)?transcript\.jsonl{_PACKED}", "recursive"),
+    (r"(?:.*/)?sessions/(?:[^/]+/)?\d{4}-\d\d-\d\dT[^/]+\.json", "recursive-file"),
+)
 _KIRO: Final = ((r"data\.sqlite3", "kiro"),)
 _PI: Final = ((rf"sessions/[^/]+/[^/]+\.jsonl{_PACKED}", "pi"),)
 
@@ -75,7 +79,7 @@ PLACES: Final[tuple[Place, ...]] = (
         "recursive",
         ".recursive",
         ("workspaces/*/sessions/**/*", "workspaces/*/path.txt"),
-        ((rf"(?:.*/)?transcript\.jsonl{_PACKED}", "recursive"),),
+        _RECURSIVE,
         r"(?:.*/)?(?:\.meta\.json|cost\.json|path\.txt)",
         (("RECURSIVE_HOME", ""),),
     ),
@@ -83,7 +87,7 @@ PLACES: Final[tuple[Place, ...]] = (
         "recursive",
         "",
         ("**/*",),
-        ((rf"(?:.*/)?transcript\.jsonl{_PACKED}", "recursive"),),
+        _RECURSIVE,
         r"(?:.*/)?(?:\.meta\.json|cost\.json)",
         (("RECURSIVE_SESSIONS_DIR", ""),),
     ),
@@ -161,7 +165,7 @@ PLACES: Final[tuple[Place, ...]] = (
         "opencode",
         "",
         ("*.db", "*.sqlite"),
-        ((r"[^/]+\.(?:db|sqlite3?)", "opencode"),),
+        ((r"[^/]*opencode[^/]*\.(?:db|sqlite3?)", "opencode"),),
         None,
         (("OPENCODE_DB", FILE),),
     ),
@@ -221,7 +225,7 @@ PLACES: Final[tuple[Place, ...]] = (
         "aider",
         "",
         ("*.md",),
-        ((r"(?:.*/)?[^/]+\.md", "aider"),),
+        ((r"(?:.*/)?[^/]*aider[^/]*history[^/]*\.md", "aider"),),
         None,
         (("AIDER_CHAT_HISTORY_FILE", FILE),),
     ),

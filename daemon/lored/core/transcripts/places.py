@@ -53,6 +53,16 @@ def default_roots(env: Mapping[str, str], home: str) -> list[Root]:
     return roots
 
 
+def workspace_roots(workspace: str) -> list[Root]:
+    """Places inside a project where agents keep its sessions; ``workspace`` is absolute. They
+    are not searched for: whoever knows a workspace asks for them."""
+    folder = workspace.rstrip("/")
+    return [
+        Root("recursive", f"{folder}/.recursive", ("sessions/**/*",), None),
+        Root("aider", folder, (".aider.chat.history.md",), None),
+    ]
+
+
 def _absolute(path: str, home: str) -> str:
     """A path as written in a variable or the table; what is relative is below ``home``."""
     path = path.rstrip("/")

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts.calls import begin_call, end_call, output_message
-from lored.core.transcripts.knowledge import add_tokens, learn_prompt, learn_time
+from lored.core.transcripts.knowledge import add_tokens, learn_first, learn_prompt, learn_time
 from lored.core.transcripts.lines import (
     attempt,
     decode_document,
@@ -87,7 +87,12 @@ class Recursive:
         return parts[-2] if parts[-1] == "transcript.jsonl" and len(parts) > 1 else None
 
     def begin(self, path: str) -> dict[str, Any]:
-        return {"session": self.session_id(path, b"") or "unknown"}
+        """State; sessions that still lie in `<workspace>/.recursive/` tell it by that."""
+        state: dict[str, Any] = {"session": self.session_id(path, b"") or "unknown"}
+        workspace, legacy, _ = path.partition("/.recursive/sessions/")
+        if legacy and workspace:
+            state["cwd"] = workspace
+        return state
 
     def sidecars(self, path: str) -> list[str]:
         """Metadata, cost, and the workspace's `path.txt` (above `sessions`)."""
@@ -117,9 +122,41 @@ class Recursive:
         return records
 
 
+class RecursiveFile:
+    """Document parser of the oldest form: a session in one file, messages in `transcript`."""
+
+    agent = "recursive"
+    version = 1
+
+    def session_id(self, path: str, head: bytes) -> str | None:
+        """The file's name."""
+        name = path.replace("\\", "/").rpartition("/")[2]
+        return name.removesuffix(".json") if name.endswith(".json") else None
+
+    def sidecars(self, path: str) -> list[str]:
+        return [name for name in PARSER.sidecars(path) if name.endswith("path.txt")]
+
+    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
+        return PARSER.parse_sidecar(path, data)
+
+    def parse_document(self, path: str, data: bytes) -> Iterable[Record]:
+        value, damage = decode_document(data)
+        out: list[Record] = list(damage)
+        messages = value.get("transcript") if isinstance(value, dict) else None
+        if not isinstance(messages, list):
+            return [*out, Damage("unknown_version:recursive")] if value is not None else out
+        state = {**PARSER.begin(path), "session": self.session_id(path, b"") or "unknown"}
+        for index, item in enumerate(messages):
+            if isinstance(item, dict):
+                attempt(out, 0, _line, state, item, index, out)
+        attempt(out, 0, lambda: out.extend(_meta(value)))
+        return out
+
+
 def _line(state: dict[str, Any], item: dict[str, Any], offset: int, out: list[Record]) -> None:
     at = instant(item.get("timestamp"))
     learn_time(state, out, at)
+    learn_first(state, out, cwd=state.get("cwd"))
     if item.get("type") == "system" and "role" not in item:
         return  # the compaction marker; its summary is the next line
     role = kind_of(item, "role")
@@ -291,3 +328,4 @@ def _money(value: Any) -> float | None:
 
 
 PARSER = Recursive()
+FILE = RecursiveFile()
