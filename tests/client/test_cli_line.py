@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lore.cli.dispatch import EXIT_BY_CODE, split
 from lore.errors import BY_CODE
 from lore.wire.methods import METHODS
 from support.cli import LORE, Lore
+from support.daemon import environment
 
 
 @pytest.fixture
@@ -165,6 +167,38 @@ def test_logs_show_the_end(lore: Lore) -> None:
     (state / "lored.log").write_text("".join(f"line {n} \x1b[31m\n" for n in range(5000)))
     assert lore("logs", "-l", "2").out == "line 4998 \\x1b[31m\nline 4999 \\x1b[31m\n"
     assert len(lore.json("logs")["lines"]) == 50
+
+
+def test_logs_follow_through_a_rotation_until_interrupted(lore: Lore) -> None:
+    state = lore.home / "state"
+    state.mkdir()
+    log = state / "lored.log"
+    log.write_text("old\n")
+    process = subprocess.Popen(
+        [*LORE, "logs", "-l", "1", "-f"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(lore.home),
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "old\n"
+        with log.open("a") as file:
+            file.write("first\nsec")
+            file.flush()
+            assert process.stdout.readline() == "first\n"
+            file.write("ond\n")
+        assert process.stdout.readline() == "second\n"
+        log.rename(state / "lored.log.1")
+        log.write_text("third\n")
+        assert process.stdout.readline() == "third\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_a_reader_that_goes_away_is_no_error(lore: Lore) -> None:

@@ -175,7 +175,7 @@ def logs(inv: Invocation) -> int:
     o = inv.options
     path = inv.paths.log_file
     try:
-        lines = _tail(path, o.lines if o.lines is not None else 50)
+        lines, end = _tail(path, o.lines if o.lines is not None else 50)
     except FileNotFoundError:
         raise Usage(
             f"no log at {path}; a daemon under systemd writes to the journal: "
@@ -186,28 +186,32 @@ def logs(inv: Invocation) -> int:
         return 0
     inv.screen.say(*(clean(line) for line in lines))
     if o.follow:
-        for line in _follow(path):
+        inv.screen.out.flush()
+        for line in _follow(path, end):
             inv.screen.say(clean(line))
             inv.screen.out.flush()
     return 0
 
 
-def _tail(path: str, count: int) -> list[str]:
-    """The last ``count`` lines, read from the end."""
+def _tail(path: str, count: int) -> tuple[list[str], int]:
+    """The last ``count`` whole lines, read from the end, and the offset behind them."""
     with open(path, "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        start, found = end, b""
+        size = start = file.seek(0, os.SEEK_END)
+        found = b""
         while start > 0 and found.count(b"\n") <= count:
             start = max(0, start - 65_536)
             file.seek(start)
-            found = file.read(end - start)
-    return found.decode("utf-8", "replace").splitlines()[-count:] if count > 0 else []
+            found = file.read(size - start)
+    whole, _, rest = found.rpartition(b"\n")
+    lines = whole.decode("utf-8", "replace").split("\n") if whole else []
+    return lines[-count:] if count > 0 else [], size - len(rest)
 
 
-def _follow(path: str) -> Iterator[str]:
-    """New lines as they come, also after the file was rotated; ends only with Ctrl-C."""
+def _follow(path: str, offset: int) -> Iterator[str]:
+    """Lines from ``offset`` on as they come, also after the file was rotated; ends only with
+    Ctrl-C."""
     file = open(path, "rb")  # noqa: SIM115 - replaced at each rotation
-    file.seek(0, os.SEEK_END)
+    file.seek(offset)
     rest = b""
     try:
         while True:
@@ -219,7 +223,7 @@ def _follow(path: str) -> Iterator[str]:
             try:
                 if os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
                     file.close()
-                    file = open(path, "rb")  # noqa: SIM115
+                    file, rest = open(path, "rb"), b""  # noqa: SIM115
                     continue
             except FileNotFoundError:
                 pass
