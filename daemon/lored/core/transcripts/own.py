@@ -15,14 +15,8 @@ REQUEST_MARK: Final = "[lored summary request]"
 """Begins every prompt that this daemon itself sends to a model. Where an endpoint keeps such
 calls as sessions, they are known by it and never indexed."""
 
-_TOOLS: Final = names_in(
-    """
-    remember_fact recall_fact update_fact forget_fact forget fact_get fact_list fact_history
-    facts fact recall remember episodic_recall episodic_recall_summary sessions session
-    session_messages context memory_context triage conflicts search_memory
-    """
-)
-_SERVERS: Final = re.compile(r"(?:^|[_./-])lored?(?:[_./-]|$)", re.IGNORECASE)
+_SERVER: Final = re.compile(r"(?:^|[_./:-])lored?[_./:-]", re.IGNORECASE)
+"""Our server's name before a tool's: `mcp__lore__recall`, `lore_recall`, `lore.recall`."""
 _ALWAYS: Final = names_in(
     """
     remember_fact recall_fact update_fact forget_fact episodic_recall
@@ -30,15 +24,15 @@ _ALWAYS: Final = names_in(
     """
 )
 _COMMAND: Final = re.compile(
-    r"(?:^|[|;&(]\s*|\b(?:exec|env|command|uvx|time)\s+)(?:\S*/)?(?:lore|python3? -m lore)\s+"
-    r"(?:recall|remember|facts?|context|sessions?|session-messages|call|conflicts|triage|hook)\b"
+    r"(?:^|[\n|;&(]\s*|\b(?:exec|env|command|uvx|time|sudo)\s+)(?:\S*/)?"
+    r"(?:lore|python[0-9.]* -m lore(?:\.\S+)?)\s+[a-z]"
 )
 _BLOCK: Final = re.compile(
     r"^# Facts[^\n]*\n(?:# Facts[^\n]*\n|[ \t]*[•*-] +\[[A-Z]\d+\][^\n]*(?:\n|$)|[ \t]+\S[^\n]*"
     r"(?:\n|$)|[ \t]*\n(?=[ \t]*[•*-] +\[[A-Z]\d))+"
-    r"|^# Episodic recall[^\n]*\n(?:# Recent Sessions[^\n]*\n|Session \d{4}-[^\n]*(?:\n|$)"
+    r"|^# Episodic recall[^\n]*\n(?:# Recent Sessions[^\n]*\n|Session [^\n]*(?:\n|$)"
     r"|Key actions:[^\n]*(?:\n|$)|- \d{4}-\d\d-\d\d[^\n]*(?:\n|$)"
-    r"|[ \t]*\n(?=Session \d{4}-|Key actions:|- \d{4}-))+",
+    r"|[ \t]*\n(?=Session |Key actions:|- \d{4}-))+",
     re.MULTILINE,
 )
 
@@ -56,11 +50,7 @@ def cut_own_context(text: str) -> tuple[str, bool]:
 
 def is_own_call(tool: str, arguments: Any, command: str | None) -> bool:
     """Whether a tool call asks this memory: by MCP tool name, or by the `lore` command."""
-    parts = tool.lower().replace(".", "__").split("__")
-    name = parts[-1]
-    if name in _ALWAYS:
-        return True
-    if name in _TOOLS and len(parts) > 1 and _SERVERS.search("__".join(parts[:-1])):
+    if tool.lower().rsplit("__", 1)[-1] in _ALWAYS or _SERVER.search(tool):
         return True
     if command is not None and "lore" in command:
         return bool(_COMMAND.search(command))
