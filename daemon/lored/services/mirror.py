@@ -308,8 +308,10 @@ class Mirror:
 
     async def verify(self, *, deep: bool, fix: bool) -> list[dict[str, Any]]:
         """One check for `doctor`: every file says what its store says."""
+        if not self._app.settings.mirror_enabled:
+            return [{"name": "facts.jsonl", "ok": True, "detail": "mirror_enabled is off"}]
         wrong = []
-        for scope in list(self._seen):
+        for scope in {None, *self._seen, *self._app.registry.known_workspaces()}:
             await self._try_sync(scope)
             error = self._state.get(scope, {}).get("error")
             if error:
