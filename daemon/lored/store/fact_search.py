@@ -30,6 +30,9 @@ from lored.store.matching import FACTS, match, plan, stem
 CANDIDATES: Final = 100
 """Of the index and of each model."""
 
+SCORED: Final = 300
+"""Rows of a scan of sign bits that are scored for `CANDIDATES`: .6 ms."""
+
 READ: Final = 24
 """Candidates at least whose texts are read and measured, the best by index and vectors first:
 each costs .1 ms, and recall of facts has 5 ms (design/trust.md)."""
@@ -78,28 +81,28 @@ def search(
         values = ["[" + ",".join(map(str, allowed)) + "]"]
     scores = match(conn, FACTS, asked, CANDIDATES, where, values)
     known = {name: vector for name, vector in found.items() if vector is not None}
+    cosines: dict[str, dict[int, float]] = {}
     for name, vector in known.items():
         # With few allowed ones the nearest of all may be none of them: score those instead.
         if allowed is not None and len(allowed) <= ALLOWED_IDS:
             near = vectors.fact_cosines(conn, name, vector, list(allowed))
-            best = sorted(near, key=lambda row: -near[row])[:CANDIDATES]
         else:
-            best = [row for row, _ in vectors.nearest_facts(conn, name, vector, CANDIDATES)]
-            if allowed is not None:
-                best = [row for row in best if row in allowed]
-        for row in best:
+            near = dict(vectors.nearest_facts(conn, name, vector, CANDIDATES, SCORED))
+        cosines[name] = near
+        best = [row for row in near if allowed is None or row in allowed]
+        for row in sorted(best, key=lambda row: -near[row])[:CANDIDATES]:
             scores.setdefault(row, 0.0)
-    rows = _promising(conn, scores, known, max(READ, int(limit * READ_SHARE)))
+    for name, vector in known.items():
+        missing = [row for row in scores if row not in cosines[name]]
+        cosines[name] |= vectors.fact_cosines(conn, name, vector, missing)
+    rows = _promising(scores, cosines, max(READ, int(limit * READ_SHARE)))
     texts = _texts(conn, rows)
     rows = [row for row in rows if row in texts]
     if not rows:
         return []
     fits = [measure(asked.asked, texts[row], stem) for row in rows]
     soft = soft_covers(asked.asked, fits, like)
-    dense = {
-        name: _column(vectors.fact_cosines(conn, name, vector, rows), rows)
-        for name, vector in known.items()
-    }
+    dense = {name: _column(cosines[name], rows) for name in known}
     ranked = rank(Signals(np.array([scores[row] for row in rows]), fits, soft, dense))
     order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
     return [
@@ -117,16 +120,13 @@ def search(
 
 
 def _promising(
-    conn: Connection, scores: Mapping[int, float], known: Mapping[str, Float32], keep: int
+    scores: Mapping[int, float], cosines: Mapping[str, Mapping[int, float]], keep: int
 ) -> list[int]:
     """The ``keep`` best rows by the signals that need no text."""
     rows = list(scores)
     if len(rows) <= keep:
         return rows
-    dense = {
-        name: _column(vectors.fact_cosines(conn, name, vector, rows), rows)
-        for name, vector in known.items()
-    }
+    dense = {name: _column(one, rows) for name, one in cosines.items()}
     index = of_best(np.array([scores[row] for row in rows]))
     first = WEIGHTS["index"] * index + WEIGHTS["dense"] * dense_of(dense, len(rows))
     order = sorted(range(len(rows)), key=lambda i: (-first[i], -rows[i]))

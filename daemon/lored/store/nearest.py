@@ -17,9 +17,12 @@ from lored.core.quantized import Float32, SignMatrix, cosines, sign_bits, sign_w
 from lored.store import driver
 from lored.store.driver import Connection
 
-MIRRORED_FACTS: Final = 10_000
-"""Facts up to which vec0 answers: 2.2 ms there, 22 ms at 100,000, where the scan of sign bits
-takes 1.2 ms (research/retrieval 4.1 and 4.2)."""
+MIRRORED_FACTS: Final = 1_000
+"""Facts up to which vec0 answers: .6 ms there, 6 ms at 10,000, 22 ms at 100,000, where the
+scan of sign bits takes .1 and 1.2 ms (measured; research/retrieval 4.1 and 4.2)."""
+
+AHEAD: Final = 10_000
+"""Changes that a matrix may be ahead of a reader's snapshot before it is made anew."""
 
 RESCORED: Final = 1_000
 """Rows of the scan that are scored exactly."""
@@ -53,8 +56,8 @@ def nearest(
 ) -> list[tuple[int, float]]:
     """(fact rowid, cosine) of the ``k`` nearest to ``vector`` (float32[d], unit), best first.
 
-    With ``rescored`` a quick look: that many rows of the scan of sign bits are scored, which
-    costs a tenth and misses some of the best.
+    ``rescored``: how many rows of a scan of sign bits are scored; fewer than `RESCORED` cost
+    less (2 us each) and miss more of the best.
     """
     row = conn.execute(
         "SELECT id, dimension, changes, epoch, mirrored, mirrored_epoch, centre"
@@ -66,7 +69,7 @@ def nearest(
     number, dimension, changes, epoch, mirrored, mirrored_epoch, centre = row
     if dimension != len(vector):
         raise ValueError(f"segment {segment} has {dimension} dimensions, not {len(vector)}")
-    if rescored is None and driver.HAS_VEC and (mirrored, mirrored_epoch) == (changes, epoch):
+    if driver.HAS_VEC and (mirrored, mirrored_epoch) == (changes, epoch):
         return _by_extension(conn, number, vector, k)
     store = conn.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()[0]
     matrix = _matrix(conn, (store, segment), number, dimension, changes, epoch, centre)
@@ -125,7 +128,7 @@ def _matrix(
         known = _matrices.get(key)
         # Another thread may have read a newer snapshot: rows beyond ours are dropped when they
         # are looked up in our snapshot's table, so a newer matrix serves as well.
-        if known is None or known.epoch < epoch or known.change > changes + MIRRORED_FACTS:
+        if known is None or known.epoch < epoch or known.change > changes + AHEAD:
             known = _Known(SignMatrix(sign_words(dimension)), 0, epoch)
         if known.change < changes:
             rows = conn.execute(
