@@ -1,6 +1,7 @@
 """One physical line: every kind of damage, and what survives it."""
 
 import json
+import time
 
 import orjson
 import pytest
@@ -117,6 +118,27 @@ def test_documents() -> None:
         assert value is None and damage[0].reason == "torn"
     assert decode_document(b"{] and more")[1][0].reason == "json"
     assert decode_document(b"[" * 5000)[0] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a":[' + b'{"b":1},' * 250_000,
+        b'{"a":"' + b'{\\"b' * 500_000,
+        b'{"' * 1_000_000,
+        b'{"a":{"b":' * 200_000,
+        b"}{" * 1_000_000,
+        b'{"type":"user","x":' + b"9" * 2_000_000 + b"}",
+        b'{"type":"user","x":"' + b"\xff" * 2_000_000 + b'"}',
+        b'{"type":"user","x":"' + rb"\ud83d" * 300_000 + b'"}',
+    ],
+    ids=lambda line: repr(line[:12]),
+)
+def test_hostile_lines_end_soon(line: bytes) -> None:
+    start = time.process_time()
+    objects, damage = decode_line(line, 0)
+    assert time.process_time() - start < 5
+    assert objects or damage
 
 
 records = st.fixed_dictionaries(

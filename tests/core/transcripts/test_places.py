@@ -1,6 +1,7 @@
 """Where sessions are looked for, what moves the places, and which files matter."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from lored.core.transcripts import (
     default_roots,
     parser_name,
     register,
+    register_entry_points,
     unregister,
     workspace_roots,
 )
@@ -133,6 +135,29 @@ def test_places_inside_a_workspace() -> None:
     assert classify("aider", "README.md") is None
     assert classify("recursive", "sessions/2026-05-01T10-00-00Z-fix-it.json") == "transcript"
     assert classify("recursive", "sessions/s/cost.json") == "sidecar"
+
+
+def test_a_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd_agent.py").write_text(
+        "from lored.core.transcripts.generic import Generic\n"
+        "PARSER = Generic({'agent': 'odd-agent', 'root': '~/.odd', 'pattern': '*.jsonl'})\n"
+    )
+    info = tmp_path / "odd_agent-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-agent\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[lored.transcripts]\nodd-agent = odd_agent:PARSER\ncodex = odd_agent:PARSER\n"
+        "broken = not_there:PARSER\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        problems = register_entry_points()
+        assert set(problems) == {"codex", "broken"}
+        assert "taken" in problems["codex"] and "ModuleNotFoundError" in problems["broken"]
+        assert classify("odd-agent", "x.jsonl") == "transcript"
+        assert PARSERS["odd-agent"].agent == "odd-agent"
+    finally:
+        unregister("odd-agent")
 
 
 def test_globs() -> None:

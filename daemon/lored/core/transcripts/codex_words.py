@@ -14,6 +14,8 @@ import orjson
 from lored.core.transcripts.own import cut_own_context
 from lored.core.transcripts.records import Role
 
+HASHED_CHARS: Final = 65_536
+"""The beginning of a text tells it apart."""
 _INJECTED: Final = (
     "<environment_context>",
     "# AGENTS.md instructions",
@@ -117,7 +119,8 @@ def directory_of(text: str) -> str | None:
 
 def words_hash(text: str) -> str:
     """Hash of the words without regard to white space, which the copies differ in."""
-    return blake2b(" ".join(text.split()).encode(), digest_size=8).hexdigest()
+    words = " ".join(text[:HASHED_CHARS].split())
+    return blake2b(words.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _answers(text: str) -> str:

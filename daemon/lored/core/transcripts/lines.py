@@ -30,6 +30,8 @@ Object = dict[str, Any]
 RESYNC_TRIES: Final = 64
 """Candidates tried for the start of the next record in a spliced line; each costs at most the
 distance to the next syntax error."""
+RESYNC_CHARS: Final = 64 << 20
+"""Characters read again in all these tries: fewer tries for a longer line."""
 SCAN_BYTES: Final = 8_192
 """Prefix searched for id, type and time of a line that is too long or too deep: every format
 writes them before, or within a few KB of, the content."""
@@ -193,8 +195,9 @@ def _resync(text: str, start: int, failed: int, marks: frozenset[str]) -> int | 
     nearest `{"` before and behind it come first."""
     near = [text.rfind('{"', start + 1, failed + 2), text.find('{"', max(failed, start + 1))]
     tries = [at for at in near if at > start]
+    most = max(len(near), min(RESYNC_TRIES, RESYNC_CHARS // (len(text) + 1)))
     at = start
-    while len(tries) < RESYNC_TRIES:
+    while len(tries) < most:
         at = text.find('{"', at + 1)
         if at < 0:
             break
