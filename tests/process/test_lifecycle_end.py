@@ -194,6 +194,7 @@ def test_sighup_reads_the_settings_and_a_wrong_file_changes_nothing(
     write_config(daemon, 'log_level = "debug"')
     hang_up(daemon)
     client.call("status")
+    client.call("ping")  # the line about a call follows its answer
     assert " debug   call method=status" in daemon.log()
     client.call("subscribe", topics=["status"])
     write_config(daemon, "log_level = 7")

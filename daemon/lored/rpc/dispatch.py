@@ -140,7 +140,7 @@ class Dispatcher:
         route = self._routes.get(name)
         call: Call | None = None
         try:
-            if route is None or route.method.since > owner.protocol:
+            if route is None or route.handler is None or route.method.since > owner.protocol:
                 raise self._unknown(name)
             if self._failure is not None:
                 raise self._failure
@@ -156,7 +156,7 @@ class Dispatcher:
                 owner,
             )
             if route.at_once:
-                result: Any = route.handler(self.app, call, params)  # type: ignore[misc]
+                result: Any = route.handler(self.app, call, params)
                 owner.send_result(message_id, result)
                 self.counters.count_at_once(route.method.name)
                 return

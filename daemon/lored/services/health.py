@@ -30,6 +30,9 @@ PART_SECONDS: Final = 1.0
 FAULT_SECONDS: Final = 600.0
 """How long a fault that a call ran into is shown after it was last seen."""
 
+FEW_DESCRIPTORS: Final = 20
+"""Free descriptors below which clients and stores may soon be refused."""
+
 Degraded = dict[str, str]
 
 log = structlog.get_logger()
@@ -86,6 +89,15 @@ class Health:
                     "name": "no_sqlite_vec",
                     "reason": f"vectors are searched with numpy: {driver.VEC_REASON}",
                     "remedy": "pip install --upgrade pysqlite3 sqlite-vec, then: lore restart",
+                }
+            )
+        left, limit = memory.descriptors()
+        if left < FEW_DESCRIPTORS:
+            found.append(
+                {
+                    "name": "few_descriptors",
+                    "reason": f"{limit - left} of {limit} file descriptors are in use",
+                    "remedy": "raise LimitNOFILE (ulimit -n), then: lore restart",
                 }
             )
         for recovery in self._app.registry.recoveries:

@@ -1,9 +1,10 @@
-"""Resident memory of this process and its children, and who those children are.
+"""What this process uses: resident memory, children, file descriptors.
 
 Linux reads proc(5); elsewhere `ps` is asked, which every Unix has.
 """
 
 import os
+import resource
 import subprocess
 from typing import Final
 
@@ -12,8 +13,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def measure() -> dict[str, int]:
-    """Bytes: `daemon_bytes`, `children_bytes` (all of them together) and how many `children`
-    there are, as `status` shows them."""
+    """Bytes, as `status` shows them: `daemon_bytes`, and `children_bytes` of all together."""
     found = children()
     return {
         "daemon_bytes": _resident(os.getpid()),
@@ -36,6 +36,17 @@ def children() -> list[int]:
     listed = _ps("-axo", "pid=,ppid=")
     pairs = [line.split() for line in listed.splitlines()]
     return [int(pair[0]) for pair in pairs if len(pair) == 2 and pair[1] == str(os.getpid())]
+
+
+def descriptors() -> tuple[int, int]:
+    """Free file descriptors of this process, and how many it may have."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    folder = "/proc/self/fd" if _HAS_PROC else "/dev/fd"
+    try:
+        used = len(os.listdir(folder))
+    except OSError:
+        used = limit  # not even one to look with
+    return limit - used, limit
 
 
 def _resident(pid: int) -> int:

@@ -100,11 +100,11 @@ def cancel(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def subscribe(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
-    """Begin to hear events: of one workspace if one is named, else of all."""
+    """Begin to hear events: of the workspace named here or in hello, else of all."""
     from lored.services import revisions  # as above
 
     connection = _connection(call)
-    workspace = await app.workspaces.resolve(params.get("workspace"))
+    workspace = await app.workspaces.resolve(params.get("workspace") or call.workspace)
     workspace_id = workspace.id if workspace else None
     added = connection.server.subscriptions.add(connection, params["topics"], workspace_id)
     return {"subscription": added.id, "revision": await revisions.token(app, workspace_id)}
