@@ -65,3 +65,20 @@ def test_summary_of_the_last_sessions_everywhere(asking: RawClient) -> None:
     bad = asking.send("episodic_recall_summary", last=99)
     with pytest.raises(Exception, match="1 to 20"):
         asking.wait(bad)
+
+
+def test_a_prompt_gets_what_it_is_about_and_nothing_else(asking: RawClient) -> None:
+    listed = asking.call("sessions", agent="claude-code", everywhere=True)["sessions"]
+    workspace = listed[0]["workspace"]
+    asking.call("remember_fact", text="gemini hooks need --local-dev in tests", scope="global")
+    ask = {"workspace": workspace, "session_id": "some-session"}
+    answer = asking.call("context", query="orphaned sessions after git reset", **ask)
+    assert "# Episodic recall" in answer["text"], answer
+    again = asking.call("context", query="orphaned sessions after git reset", **ask)
+    assert again["text"] == ""
+    about = asking.call("context", query="do gemini hooks need --local-dev in tests?", **ask)
+    assert "• [F1] gemini hooks need --local-dev" in about["text"], about
+    other = asking.call("context", query="a poem about the sea in spring", **ask)
+    assert other["text"] == "", other
+    huge = asking.call("context", query="unrelated words " * 5_000, **ask)
+    assert huge["text"] == "", huge

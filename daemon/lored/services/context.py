@@ -32,6 +32,8 @@ EPISODES_SHARE: Final = 0.45
 """Of the budget, at most for sessions while there are facts as well."""
 BUDGET_MOST: Final = 65_536
 SUMMARIES_MOST: Final = 20
+PROMPT_CHARS: Final = 4_000
+"""Of a question, given to search: people paste logs and files below what they ask."""
 QUERY_CHARS: Final = 200
 """Of the question, kept in the receipt."""
 
@@ -58,7 +60,7 @@ class Context:
         unknown = [part for part in parts if part not in PARTS]
         if unknown:
             raise Invalid(f"context: no part {unknown[0]!r}; known are facts and episodes")
-        query = (params.get("query") or "").strip()
+        query = (params.get("query") or "").strip()[:PROMPT_CHARS]
         session_id = params.get("session_id") or call.session_id
         degraded: list[str] = []
         if query:
