@@ -89,6 +89,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("call", "raw", "call a method of the wire as it is"),
             ("watch", "raw", "show events as they happen"),
+            ("web", "web", "look at the memory in a browser, on this machine only"),
             ("completions", "completions", "completions for bash, zsh or fish"),
         ),
     ),

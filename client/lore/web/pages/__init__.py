@@ -1,0 +1,1 @@
+"""The pages: each module asks the memory what one page shows and fills its template."""
