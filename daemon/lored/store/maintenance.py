@@ -20,9 +20,9 @@ class Problem(NamedTuple):
 
 
 def fts_tables(connection: Connection) -> list[str]:
-    """Names of the FTS5 tables of this file."""
+    """Names of the FTS5 tables of this file, without the views on them (`fts5vocab`)."""
     rows = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type='table' AND sql LIKE '%USING fts5%'"
+        "SELECT name FROM sqlite_master WHERE type='table' AND sql LIKE '%USING fts5(%'"
     )
     return [row[0] for row in rows]
 
