@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from lored.child import Child
 from lored.embed import wire
 from lored.embed.base import Float32, Model
 
@@ -48,7 +49,7 @@ class WarmModel:
         self.model: Model | None = None
         """Known after the first start."""
         self._environment = {**os.environ, **(environment or {})}
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()
         self._starts: deque[float] = deque(maxlen=STARTS)
@@ -91,14 +92,10 @@ class WarmModel:
         if self._idle is not None:
             self._idle.cancel()
         if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
-            try:
-                await asyncio.wait_for(process.wait(), KILL_SECONDS)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            process.end_input()
+            if not await process.ended(KILL_SECONDS):
+                await process.kill()
+            process.close()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -108,7 +105,7 @@ class WarmModel:
     async def _ask(self, lane: str, kind: str, texts: Sequence[str]) -> list[Float32]:
         model = await self.start()
         process = self._process
-        if process is None or process.stdin is None:
+        if process is None:
             raise ModelDown(f"model {self.name} ended")
         self._last_id += 1
         number = self._last_id
@@ -116,8 +113,8 @@ class WarmModel:
         self._waiting[number] = answer
         try:
             message = {"id": number, "lane": lane, "kind": kind, "texts": list(texts)}
-            process.stdin.write(wire.pack(message))
-            await process.stdin.drain()
+            process.writer.write(wire.pack(message))
+            await process.writer.drain()
             found = await answer
         except (ConnectionError, RuntimeError) as error:
             raise ModelDown(f"model {self.name} ended: {error}") from error
@@ -143,13 +140,11 @@ class WarmModel:
         for task in self._tasks:
             task.cancel()
         self._errors = b""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "lored.embed.process", self.name),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment,
+        process = await Child.start(
+            (sys.executable, "-m", "lored.embed.process", self.name),
+            self._environment,
             limit=wire.FRAME_BYTES,
+            errors=True,
         )
         errors = asyncio.ensure_future(self._listen(process))
         try:
@@ -157,31 +152,30 @@ class WarmModel:
         except (TimeoutError, asyncio.IncompleteReadError):
             hello = {"error": "it did not load"}
         if "error" in hello:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await process.kill()
             await errors
+            process.close()
             raise ModelDown(f"model {self.name}: {hello['error']} {self._reason()}".rstrip())
         self.model = Model(hello["name"], hello["dimension"])
         self._process = process
         self._tasks = [errors, asyncio.ensure_future(self._answers(process))]
         self._rest()
 
-    async def _answers(self, process: asyncio.subprocess.Process) -> None:
+    async def _answers(self, process: Child) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 message = await _frame(process)
                 waiting = self._waiting.get(message["id"])
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message)
-        await process.wait()
+        await process.ended(KILL_SECONDS)
         if self._process is process:
             self._process = None
             self._fail(f"the process ended with code {process.returncode}. {self._reason()}")
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        if process.stderr is not None:
-            while piece := await process.stderr.read(4096):
+    async def _listen(self, process: Child) -> None:
+        if process.errors is not None:
+            while piece := await process.errors.read(4096):
                 self._errors = (self._errors + piece)[-ERROR_BYTES:]
 
     def _fail(self, reason: str) -> None:
@@ -205,9 +199,7 @@ class WarmModel:
             await self.stop()
 
 
-async def _frame(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    if process.stdout is None:
-        raise ConnectionError("no pipe")
-    head = await process.stdout.readexactly(wire.LENGTH.size)
+async def _frame(process: Child) -> dict[str, Any]:
+    head = await process.reader.readexactly(wire.LENGTH.size)
     (length,) = wire.LENGTH.unpack(head)
-    return wire.unpack(await process.stdout.readexactly(length))
+    return wire.unpack(await process.reader.readexactly(length))

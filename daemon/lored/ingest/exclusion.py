@@ -45,8 +45,11 @@ def check(rule: str) -> str:
 
 
 def translate(glob: str) -> str:
-    """A regular expression of a path glob: `**` crosses folders, `*` and `?` do not."""
+    """A regular expression of a path glob: `**` crosses folders, `*` and `?` do not, except a
+    `*` at the beginning, which stands for any folders."""
     parts = []
+    if glob.startswith("*") and not glob.startswith("**"):
+        glob = f"*{glob}"
     for piece in re.split(r"(\*\*/?|\*|\?)", glob):
         if piece.startswith("**"):
             parts.append("(?:.*/)?" if piece == "**/" else ".*")

@@ -12,9 +12,7 @@ The worker dies with the daemon by whatever death: it watches its parent, and it
 """
 
 import asyncio
-import contextlib
 import os
-import signal
 import sys
 import time
 from collections import deque
@@ -22,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
+from lored.child import Child
 from lored.core.batches import Batch, unpack
 from lored.ingest import frames
 from lored.ingest.reading import Job
@@ -72,7 +71,7 @@ class Pipeline:
     def __init__(self, memory_bytes: int, log: Any) -> None:
         self._memory_bytes = memory_bytes
         self._log = log
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
         self._deaths: deque[float] = deque(maxlen=RESTARTS)
         self._number = 0
         self._idle: asyncio.TimerHandle | None = None
@@ -132,7 +131,7 @@ class Pipeline:
 
     async def _receive(
         self,
-        process: asyncio.subprocess.Process,
+        process: Child,
         number: int,
         batches: "asyncio.Queue[Batch | Outcome]",
         on_ask: OnAsk,
@@ -161,12 +160,11 @@ class Pipeline:
             self._log.error("worker pipe", error=repr(error))
             await batches.put(Outcome("crashed", repr(error)))
 
-    async def _frame(self, process: asyncio.subprocess.Process) -> Any:
-        assert process.stdout is not None
+    async def _frame(self, process: Child) -> Any:
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
-                head = await process.stdout.readexactly(4)
-                body = await process.stdout.readexactly(frames.length(head))
+                head = await process.reader.readexactly(4)
+                body = await process.reader.readexactly(frames.length(head))
         except (asyncio.IncompleteReadError, ConnectionError):
             raise _Died("the worker died") from None
         except TimeoutError:
@@ -174,15 +172,14 @@ class Pipeline:
         return frames.decode(body)
 
     @staticmethod
-    async def _send(process: asyncio.subprocess.Process, value: Any) -> None:
-        assert process.stdin is not None
+    async def _send(process: Child, value: Any) -> None:
         try:
-            process.stdin.write(frames.encode(value))
-            await process.stdin.drain()
+            process.writer.write(frames.encode(value))
+            await process.writer.drain()
         except (ConnectionError, RuntimeError):
             return  # the reader notices the death and says so
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> Child:
         if self.broken_until is not None:
             raise Broken(f"the worker died {RESTARTS} times within {RESTART_SECONDS:g} s")
         environment = {
@@ -193,18 +190,9 @@ class Pipeline:
             "TOKENIZERS_PARALLELISM": "false",
         }
         environment.pop("NOTIFY_SOCKET", None)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "lored.ingest.worker",
-            str(self._memory_bytes),
-            str(os.getpid()),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
-            limit=1 << 20,
-        )
+        arguments = [sys.executable, "-P", "-m", "lored.ingest.worker"]
+        arguments += [str(self._memory_bytes), str(os.getpid())]
+        process = await Child.start(arguments, environment, limit=1 << 20)
         self.starts += 1
         try:
             async with asyncio.timeout(READY_SECONDS):
@@ -225,32 +213,27 @@ class Pipeline:
         loop = asyncio.get_running_loop()
         self._idle = loop.call_later(IDLE_SECONDS, lambda: loop.create_task(self.stop()))
 
-    async def _bury(self, process: asyncio.subprocess.Process) -> None:
+    async def _bury(self, process: Child) -> None:
         self._deaths.append(time.monotonic())
         await self._kill(process)
         self._log.warning("worker died", worker=process.pid, code=process.returncode)
 
-    async def _kill(self, process: asyncio.subprocess.Process) -> None:
+    async def _kill(self, process: Child) -> None:
         if self._process is process:
             self._process = None
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGKILL)
-        await process.wait()
+        if not await process.kill():
+            self._log.error("worker hangs in the system and is left behind", worker=process.pid)
 
     async def stop(self) -> None:
         """End the worker; it has nothing to save."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        process = self._process
+        process, self._process = self._process, None
         if process is None:
             return
-        self._process = None
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.wait()
-        except TimeoutError:
+        process.end_input()
+        if await process.ended(STOP_SECONDS):
+            process.close()
+        else:
             await self._kill(process)

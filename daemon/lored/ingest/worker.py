@@ -41,7 +41,7 @@ from lored.ingest.formats import register_all
 from lored.ingest.harvest import Harvest, Known
 from lored.ingest.reading import Anew, Job, NotTranscript, Unusable, now, read_lines
 
-NICE: Final = 10
+NICE: Final = 5
 """Requests come first, also those of other programs."""
 
 BEAT_SECONDS: Final = 1.0

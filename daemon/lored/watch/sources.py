@@ -192,7 +192,7 @@ class _Frames:
         self._file = file
         self._frame: Any = None
         self._input = b""
-        self._output = b""
+        self._output = memoryview(b"")
 
     def read(self, size: int) -> bytes:
         while not self._output:
@@ -205,11 +205,11 @@ class _Frames:
             if self._frame is None:
                 decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
                 self._frame = decompressor.decompressobj()
-            self._output = self._frame.decompress(self._input)
+            self._output = memoryview(self._frame.decompress(self._input))
             self._input = b""
             if self._frame.eof:
                 self._input, self._frame = self._frame.unused_data, None
-        data, self._output = self._output[:size], self._output[size:]
+        data, self._output = bytes(self._output[:size]), self._output[size:]
         return data
 
     def close(self) -> None:
