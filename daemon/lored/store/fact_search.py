@@ -22,6 +22,7 @@ from lored.core.ranking import (
     rank,
     soft_covers,
 )
+from lored.core.relevance import evidence
 from lored.core.tokens import parse_query
 from lored.store import vectors
 from lored.store.driver import Connection
@@ -48,13 +49,13 @@ READ_BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class FactHit:
-    """A fact found: its row, score, the words that match, the parts of the score, and the
-    signals by which "nothing relevant" is decided (see `core.relevance`)."""
+    """A fact found: its row, score, the words that match, the parts of the score, signals."""
 
     rowid: int
     score: float
     matched: tuple[str, ...]
     parts: dict[str, float]
+    """With `evidence` (`core.relevance`): above 0 it is about the question."""
     cover: float
     soft: float
     cosine: float | None
@@ -105,15 +106,26 @@ def search(
     dense = {name: _column(cosines[name], rows) for name in known}
     ranked = rank(Signals(np.array([scores[row] for row in rows]), fits, soft, dense))
     order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
+
+    def speaks(i: int) -> float:
+        model, cosine = _first(dense, i)
+        return evidence(
+            float(soft[i]),
+            fits[i].near,
+            asked.asked.information,
+            cosine,
+            by_model=model not in (None, vectors.STATIC_SEGMENT),
+        )
+
     return [
         FactHit(
             rows[i],
             float(ranked.scores[i]),
             fits[i].matched,
-            ranked.explain(i),
+            {**ranked.explain(i), "evidence": round(speaks(i), 4)},
             fits[i].cover,
             float(soft[i]),
-            _first(dense, i),
+            _first(dense, i)[1],
         )
         for i in order[:limit]
     ]
@@ -149,8 +161,8 @@ def _column(cosines: Mapping[int, float], rows: list[int]) -> Floats:
     return np.array([cosines.get(row, np.nan) for row in rows])
 
 
-def _first(dense: Mapping[str, Floats], place: int) -> float | None:
-    for column in dense.values():
+def _first(dense: Mapping[str, Floats], place: int) -> tuple[str | None, float | None]:
+    for name, column in dense.items():
         if not np.isnan(column[place]):
-            return float(column[place])
-    return None
+            return name, float(column[place])
+    return None, None

@@ -24,6 +24,9 @@ PHRASE_WEIGHT: Final = 0.6
 KEPT_WORDS: Final = 2
 """Words kept however common they are: the rarest ones."""
 
+MEAN_WORDS: Final = 40
+"""Words of a message, roughly: turns a share of messages into a share of words."""
+
 CACHED_STEMS: Final = 50_000
 """Stems remembered, about 6 MB; then all are dropped."""
 
@@ -165,6 +168,18 @@ def plan(conn: Connection, index: Index, query: Query) -> Plan:
             break
         phrases.append(word)
     return Plan(asked, tuple(kept), tuple(phrases), tuple(left_out))
+
+
+def frequency_share(conn: Connection, index: Index) -> Callable[[str], float]:
+    """A function that tells which part of all words of the store a word is, about."""
+    rows = max(size(conn, index), 1)
+    store = conn.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()[0]
+
+    def share(word: str) -> float:
+        stems = stem([word])
+        return _frequencies.get(conn, store, index, stems[0], rows) / rows / MEAN_WORDS
+
+    return share
 
 
 def _cost(word: Word, count: Callable[[str], int]) -> int:

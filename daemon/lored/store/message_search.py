@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lored.core.passages import Fit, measure
 from lored.core.quantized import Float32
 from lored.core.ranking import Floats, Likeness, Signals, dense_of, of_best, rank, soft_covers
+from lored.core.relevance import evidence
 from lored.core.stored_text import decode
 from lored.core.tokens import Query
 from lored.store import vectors
@@ -81,8 +82,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """A message found. ``cover``, ``soft`` and ``cosine`` are the signals by which "nothing
-    relevant" is decided (`core/relevance.py`)."""
+    """A message found."""
 
     id: int
     session: int
@@ -97,6 +97,10 @@ class MessageHit:
     soft: float
     cosine: float | None
     """With the first model that has a vector for it."""
+    model: str | None
+    """The segment of that."""
+    evidence: float
+    """`relevance.evidence`: above 0 it is about the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +243,8 @@ def _ranked(
     hits = []
     for i in order[:limit]:
         number, session, position, role, at, text, record_key, _ = read[rows[i]]
-        known = [float(column[i]) for column in cosines.values() if not np.isnan(column[i])]
+        model = next((name for name, c in cosines.items() if not np.isnan(c[i])), None)
+        cosine = None if model is None else float(cosines[model][i])
         hits.append(
             MessageHit(
                 number,
@@ -253,7 +258,15 @@ def _ranked(
                 fits[i],
                 ranked.explain(i),
                 float(soft[i]),
-                known[0] if known else None,
+                cosine,
+                model,
+                evidence(
+                    float(soft[i]),
+                    fits[i].near,
+                    wanted.asked.information,
+                    cosine,
+                    by_model=model not in (None, vectors.STATIC_SEGMENT),
+                ),
             )
         )
     covered = {name: float((~np.isnan(column)).mean()) for name, column in cosines.items()}
