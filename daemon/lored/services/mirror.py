@@ -333,4 +333,5 @@ def global_folder(under_home: bool) -> str:
 
 
 async def _threaded(function: Any, *arguments: Any) -> Any:
-    return await asyncio.wait_for(asyncio.to_thread(function, *arguments), FILE_SECONDS)
+    async with asyncio.timeout(FILE_SECONDS):
+        return await asyncio.to_thread(function, *arguments)

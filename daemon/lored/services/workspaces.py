@@ -153,7 +153,8 @@ class Workspaces:
             return identity.find(path, barren=self._barren, splits=self._splits)
 
         try:
-            return await asyncio.wait_for(asyncio.to_thread(look), LOOK_SECONDS)
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await asyncio.to_thread(look)
         except TimeoutError:
             raise Unavailable(
                 f"workspace {path}: its file system did not answer within {LOOK_SECONDS:g} s"
