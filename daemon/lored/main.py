@@ -20,6 +20,7 @@ SERVICES = (
     ("indexing", "lored.services.indexing:Indexing"),
     ("recall", "lored.services.recall:Recall"),
     ("context", "lored.services.context:Context"),
+    ("forget", "lored.services.forget:Forget"),
     ("rewriting", "lored.services.rewriting:Rewriting"),
     ("importing", "lored.services.importing:Importing"),
     ("redaction", "lored.services.redaction:Redaction"),
