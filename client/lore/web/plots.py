@@ -18,6 +18,11 @@ LEVELS: Final = 4
 """Shades of the calendar beside empty."""
 
 WIDTH: Final = 720
+"""A plot that has the page to itself."""
+
+HALF: Final = 460
+"""A plot beside another one."""
+
 HEIGHT: Final = 200
 LEFT: Final = 44
 """Room for the numbers of the axis."""
@@ -79,6 +84,7 @@ class Box:
 class Plot:
     """Bars or a line over time, with both axes."""
 
+    width: int
     boxes: list[Box]
     line: str
     area: str
@@ -137,13 +143,13 @@ def stacked(columns: Sequence[tuple[str, Mapping[str, int]]], order: Sequence[st
                 y -= height
                 x = LEFT + number * step + step * 0.12
                 boxes.append(Box(_r(x), _r(y), _r(step * 0.76), _r(height), name, count))
-    return Plot(boxes, "", "", _rows(top), _columns([name for name, _ in columns], step))
+    return Plot(WIDTH, boxes, "", "", _rows(top), _columns([name for name, _ in columns], step))
 
 
-def cumulative(points: Sequence[tuple[str, float]]) -> Plot:
+def cumulative(points: Sequence[tuple[str, float]], width: int = HALF) -> Plot:
     """A line with its area through (label, value), at even distances."""
     top = _ceiling(max((value for _, value in points), default=0))
-    step = (WIDTH - LEFT) / max(len(points) - 1, 1)
+    step = (width - LEFT) / max(len(points) - 1, 1)
     floor = HEIGHT - FOOT
     spots = [
         (_r(LEFT + number * step), _r(floor - _scale(value, top)))
@@ -154,7 +160,9 @@ def cumulative(points: Sequence[tuple[str, float]]) -> Plot:
     boxes = [
         Box(x, y, 0, 0, name, value) for (x, y), (name, value) in zip(spots, points, strict=True)
     ]
-    return Plot(boxes, line, area, _rows(top), _columns([name for name, _ in points], step, 0))
+    return Plot(
+        width, boxes, line, area, _rows(top), _columns([name for name, _ in points], step, 0, 4)
+    )
 
 
 def validity(facts: Sequence[Mapping[str, Any]], now: datetime) -> Spans:
@@ -214,9 +222,9 @@ def _rows(top: int) -> list[Tick]:
     ]
 
 
-def _columns(names: Sequence[str], step: float, shift: float = 0.5) -> list[Tick]:
-    """About six labels, evenly spread."""
-    every = max(-(-len(names) // 6), 1)
+def _columns(names: Sequence[str], step: float, shift: float = 0.5, most: int = 6) -> list[Tick]:
+    """At most ``most`` labels, evenly spread."""
+    every = max(-(-len(names) // most), 1)
     return [
         Tick(_r(LEFT + (n + shift) * step), name) for n, name in enumerate(names) if n % every == 0
     ]

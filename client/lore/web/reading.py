@@ -21,11 +21,23 @@ from lore.cli.views import short_id
 
 Map = dict[str, Any]
 
-HUES: Final = 8
+HUES: Final = 12
 """Colours for agents in the style sheet."""
+
+_FIRST: Final = (
+    *("claude-code", "codex", "recursive", "gemini-cli", "opencode", "cursor"),
+    *("copilot-cli", "cline", "qwen-code", "amp", "goose", "antigravity"),
+)
+"""Agents that many people use together get a colour each; others share by their name."""
 
 LONG_TEXT: Final = 1_600
 """Characters of a message shown before the rest is folded away: about a screen."""
+
+EXCERPT: Final = 600
+"""Characters of an excerpt in a list of hits."""
+
+LONG_NOISE: Final = 500
+"""The same for what tools answered and agents were given, which people seldom read."""
 
 _INVISIBLE: Final = {
     code: f"\\u{code:04x}" for code in (0x061C, 0x2028, 0x2029, 0xFEFF, *range(0xE0000, 0xE0080))
@@ -33,7 +45,10 @@ _INVISIBLE: Final = {
 """What the terminal's rule leaves alone but a page should not hide: an Arabic letter mark, line
 separators, a byte order mark, and tag characters, which carry text that only a model sees."""
 
-_PREFIX: Final = re.compile(r"^Session(?: \d{4}-\d{2}-\d{2})?: ")
+_AROUND: Final = re.compile(
+    r"^Session(?: \d{4}-\d{2}-\d{2})?: | (?:Completed|Failed|Interrupted|In progress)\.$"
+)
+"""What a summary line says beside the deed: pages show date and state of a session apart."""
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
@@ -69,6 +84,7 @@ def environment() -> Environment:
         tail=tail,
         blocks=blocks,
         marked=marked,
+        clipped=clipped,
         folded=folded,
         figure=figure,
         place=place,
@@ -76,6 +92,7 @@ def environment() -> Environment:
         label=label,
         clock=clock,
         headline=headline,
+        deeds=deeds,
     )
     return made
 
@@ -109,14 +126,20 @@ def label(word: str) -> str:
 
 def hue(name: str) -> str:
     """The colour class of an agent: the same name, the same colour, for ever."""
-    return f"hue-{crc32(name.encode()) % HUES}"
+    number = _FIRST.index(name) if name in _FIRST else crc32(name.encode())
+    return f"hue-{number % HUES}"
 
 
 def headline(session: Mapping[str, Any]) -> str:
-    """What a session was about: its summary line without the date, which stands beside it, else
-    its title."""
-    line = str((session.get("summary") or {}).get("line") or "")
-    return _PREFIX.sub("", line) or str(session.get("title") or "") or "Nothing was said"
+    """What a session was about: its summary line without date and state, else its title."""
+    line = _AROUND.sub("", str((session.get("summary") or {}).get("line") or ""))
+    return line or str(session.get("title") or "") or "Nothing was said"
+
+
+def deeds(line: str) -> str:
+    """The line of key actions as a sentence: `Edited src/cache.py.`"""
+    rest = line.removeprefix("Key actions: ")
+    return rest[:1].upper() + rest[1:]
 
 
 def link(text: str | None) -> str | None:
@@ -154,21 +177,33 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def folded(text: str) -> tuple[str, str]:
+def folded(text: str, role: str = "") -> tuple[str, str]:
     """A long text as what is shown at once and the rest, cut at a line or word."""
-    if len(text) <= LONG_TEXT:
+    room = LONG_NOISE if role in ("tool", "context") else LONG_TEXT
+    if len(text) <= room:
         return text, ""
-    cut = max(text.rfind("\n", LONG_TEXT // 2, LONG_TEXT), 0)
-    cut = cut or max(text.rfind(" ", LONG_TEXT // 2, LONG_TEXT), 0) or LONG_TEXT
+    cut = max(text.rfind("\n", room // 2, room), 0)
+    cut = cut or max(text.rfind(" ", room // 2, room), 0) or room
     return text[:cut], text[cut:]
+
+
+def clipped(text: str, words: Iterable[str]) -> str:
+    """The part of a long text that an excerpt shows: from a little before the first of
+    ``words``, with an ellipsis where something is left out."""
+    pattern = _any_of(words)
+    hit = pattern.search(text) if pattern else None
+    begin = max((hit.start() if hit else 0) - EXCERPT // 4, 0)
+    if begin:
+        begin = max(text.rfind("\n", begin, begin + EXCERPT // 5), begin)
+    part = text[begin : begin + EXCERPT].strip()
+    return ("… " if begin else "") + part + (" …" if begin + EXCERPT < len(text) else "")
 
 
 def marked(text: str, words: Iterable[str]) -> list[tuple[bool, str]]:
     """``text`` in parts, each with whether it is one of ``words`` (any case)."""
-    wanted = sorted({word for word in words if word}, key=len, reverse=True)
-    if not wanted:
+    pattern = _any_of(words)
+    if pattern is None:
         return [(False, text)]
-    pattern = re.compile("|".join(map(re.escape, wanted)), re.IGNORECASE)
     found, at = [], 0
     for hit in pattern.finditer(text):
         if hit.start() > at:
@@ -178,6 +213,11 @@ def marked(text: str, words: Iterable[str]) -> list[tuple[bool, str]]:
     if at < len(text):
         found.append((False, text[at:]))
     return found
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
+    wanted = sorted({word for word in words if word}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, wanted)), re.IGNORECASE) if wanted else None
 
 
 def figure(value: object) -> str:

@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from lore.cli import times
 from lore.web import plots, site
+from lore.web.forms import scope_of
 from lore.web.memory import Map, Memory
-from lore.web.pages.facts import first_day, reads
+from lore.web.pages.facts import reads
 
 WEEKS: Final = 53
 
@@ -21,8 +22,11 @@ PAGES: Final = 15
 KEPT_SECONDS: Final = 30.0
 """How long the sessions read for the plots are reused."""
 
-POINTS: Final = 24
-"""Dates at which facts are counted."""
+POINTS: Final = 14
+"""Dates at which facts are counted, about one a month."""
+
+PLACES: Final = 20
+"""Workspaces whose facts are counted when all are asked for: 300 quick counts at most."""
 
 
 async def activity(request: Request) -> Response:
@@ -33,6 +37,7 @@ async def activity(request: Request) -> Response:
     begin = today - timedelta(days=today.weekday(), weeks=WEEKS - 1)
     sessions, total = await _sessions(memory, at.workspace, begin)
     dated = [(day, one) for one in sessions if (day := _day(one)) is not None and day >= begin]
+    grown, left_out = await _facts(memory, at.workspace, begin)
     agents = [name for name, _ in Counter(one["agent"] for _, one in dated).most_common()]
     return site.page(
         request,
@@ -47,8 +52,8 @@ async def activity(request: Request) -> Response:
         agents=agents,
         per_agent=_per_agent(sessions),
         messages=plots.cumulative(_messages(weekly)),
-        facts=plots.cumulative(grown := await _facts(memory, at.workspace)),
-        grown=grown,
+        facts=plots.cumulative(grown),
+        left_out=left_out,
         shown=len(sessions),
         total=total,
         begin=begin.isoformat(),
@@ -131,22 +136,26 @@ def _per_agent(sessions: list[Map]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda row: -row["sessions"])
 
 
-async def _facts(memory: Memory, workspace: str | None) -> list[tuple[str, float]]:
-    """Facts recorded by each of some dates, from the first one to today."""
-    today, first = plots.today(), await first_day(memory, workspace)
-    first = min(first, today - timedelta(days=POINTS - 1))
-    days = [first + (today - first) * n / (POINTS - 1) for n in range(POINTS)]
+async def _facts(
+    memory: Memory, workspace: str | None, begin: date
+) -> tuple[list[tuple[str, float]], int]:
+    """Facts recorded by each of some dates from ``begin`` to today; how many workspaces were
+    left out when all are asked for."""
+    if workspace:
+        places, left_out = [workspace], 0
+    else:
+        having = [one["id"] for one in await memory.workspaces() if one.get("facts")]
+        places, left_out = ["global", *having[:PLACES]], max(len(having) - PLACES, 0)
+    whole = (plots.today() - begin).days
+    days = [begin + timedelta(days=whole * n // (POINTS - 1)) for n in range(POINTS)]
 
-    async def count(day: date) -> float:
+    async def count(place: str, day: date) -> int:
+        where = reads(place) if workspace else scope_of(place)
         answer = await memory.call(
-            "facts",
-            until=f"{day}T23:59:59",
-            include_superseded=True,
-            limit=1,
-            **reads(workspace),
+            "facts", until=f"{day}T23:59:59", include_superseded=True, limit=1, **where
         )
-        return float(answer["total"])
+        return int(answer["total"])
 
-    counts = await asyncio.gather(*(count(day) for day in days))
-    form = "%d %b" if (today - first).days < 300 else "%b %Y"
-    return [(day.strftime(form), number) for day, number in zip(days, counts, strict=True)]
+    counts = await asyncio.gather(*(count(place, day) for day in days for place in places))
+    sums = [sum(counts[n : n + len(places)]) for n in range(0, len(counts), len(places))]
+    return [(f"{day:%d %b}", number) for day, number in zip(days, sums, strict=True)], left_out

@@ -32,7 +32,8 @@ async def conflicts(request: Request) -> Response:
     places, left_out = await _places(memory, at.workspace)
 
     async def ask(place: str) -> Map:
-        return await memory.call("snapshot", scopes=views, **scope_of(place))
+        # With a workspace the global facts come too; they are asked for once, without.
+        return await memory.call("snapshot", scopes=views, workspace=place.removeprefix("global"))
 
     answers = await asyncio.gather(*(ask(place) for place in places), return_exceptions=True)
     disputed: list[Map] = []
@@ -44,8 +45,11 @@ async def conflicts(request: Request) -> Response:
         elif isinstance(answer, BaseException):
             raise answer
         else:
-            disputed += answer[views[0]].get("conflicts", [])
-            pending += answer.get("pending", {}).get("facts", [])
+            scope = scope_of(place)["scope"]
+            found = answer[views[0]].get("conflicts", [])
+            disputed += [one for one in found if one["scope"] == scope]
+            found = answer.get("pending", {}).get("facts", [])
+            pending += [one for one in found if one["fact"]["scope"] == scope]
     order = {"high": 0, "medium": 1, "low": 2}
     disputed.sort(key=lambda one: one["opened_at"], reverse=True)
     disputed.sort(key=lambda one: order.get(one["severity"], 1))
@@ -74,6 +78,7 @@ async def changes(request: Request) -> Response:
     at = await site.where(request, default_home=True)
     scope = {"workspace": at.workspace} if at.workspace else {"scope": "global"}
     entries: list[Map] = (await memory.call("log", limit=SHOWN, **scope))["entries"]
+    newest = await memory.call("facts", include_superseded=True, limit=SHOWN, **scope)
 
     def batch(entry: Map) -> tuple[str, str]:
         return entry["scope"], entry["batch"]
@@ -97,6 +102,7 @@ async def changes(request: Request) -> Response:
             if (members := list(group))
         ],
         full=len(entries) == SHOWN,
+        texts={(fact["scope"], fact["id"]): fact["text"] for fact in newest["facts"]},
         workspaces=await memory.workspaces(),
     )
 

@@ -83,7 +83,6 @@ async def entities(request: Request) -> Response:
         at=at,
         topics=("facts",),
         kinds=sorted(kinds.items(), key=lambda item: -len(item[1])),
-        most=max((one["count"] for one in found), default=1),
         workspaces=await memory.workspaces(),
     )
 

@@ -35,9 +35,13 @@ async def status(request: Request) -> Response:
         roots=roots,
         index=index,
         progress=index.get("progress") or {},
-        more=sorted(
-            (name, flat(value)) for name, value in found.items() if name not in SHOWN_APART
-        ),
+        roots_by_id={one["id"]: one["root"] for one in await memory.workspaces()},
+        more=[
+            line
+            for name, value in sorted(found.items())
+            if name not in SHOWN_APART
+            for line in flat(value, name)
+        ],
     )
 
 
