@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psutil
 
+from bench.contract import Row
 from support.daemon import environment, make_home, remove_home, start_daemon
 
 HOOK_MS, MCP_MS = 150.0, 150.0
@@ -116,7 +117,7 @@ def measure(rounds: int = 40) -> dict[str, Any]:
             for _ in range(rounds):
                 times["bare"].append(run(BARE, env, cwd))
                 times["hook"].append(run(HOOK, env, cwd))
-            talks = [converse(env, cwd) for _ in range(max(rounds // 8, 3))]
+            talks = [converse(env, cwd) for _ in range(max(rounds // 8, 1))]
         for _ in range(rounds):
             times["hook_absent"].append(run(HOOK, env, cwd))
     finally:
@@ -134,6 +135,31 @@ def measure(rounds: int = 40) -> dict[str, Any]:
         "rounds": rounds,
         "load": round(os.getloadavg()[0], 1),
     }
+
+
+def rows(size: str) -> list[Row]:
+    """For the table."""
+    found = measure({"smoke": 2}.get(size, 40))
+    hook, tools = found["value"]
+    p95_ms, mcp = found["p95_ms"], found["mcp"]
+    return [
+        Row(
+            "hook p95, whole process",
+            hook,
+            "ms",
+            HOOK_MS,
+            note=f"p95 {p95_ms['hook']} ms with a daemon, {p95_ms['hook_absent']} without, "
+            f"bare Python {p95_ms['bare']}; p50 {found['p50_ms']['hook']}, n={found['rounds']}",
+        ),
+        Row(
+            "MCP server: start to list of tools, p50",
+            tools,
+            "ms",
+            MCP_MS,
+            note=f"first call {mcp['first_call_ms']} ms, second {mcp['second_call_ms']} ms, "
+            f"{mcp['idle_mib']} MiB idle",
+        ),
+    ]
 
 
 if __name__ == "__main__":

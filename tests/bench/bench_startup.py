@@ -14,9 +14,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.contract import Row
 from support.daemon import make_home, remove_home, start_daemon
 
 BAR = 3.0
@@ -45,7 +47,7 @@ def run(command: list[str], env: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
-def measure(rounds: int = 20) -> dict[str, object]:
+def measure(rounds: int = 20) -> dict[str, Any]:
     """Medians in milliseconds, ratios to the bare interpreter, and the verdict."""
     home = make_home()
     times: dict[str, list[float]] = {name: [] for name in CASES}
@@ -71,6 +73,16 @@ def measure(rounds: int = 20) -> dict[str, object]:
         "rounds": rounds,
         "load": round(os.getloadavg()[0], 1),
     }
+
+
+def rows(size: str) -> list[Row]:
+    """For the table."""
+    found = measure({"smoke": 1}.get(size, 20))
+    ms = found["ms"]
+    note = f"p50 {ms['lore ping']} ms, bare Python {ms[BARE]} ms, n={found['rounds']}"
+    return [
+        Row("lore ping, whole process / python -I -c pass", found["value"], "x", BAR, note=note)
+    ]
 
 
 if __name__ == "__main__":
