@@ -111,6 +111,7 @@ class Dispatcher:
         """Told of each degraded mode that a call ran into (name, remedy)."""
         self._routes: dict[str, Route] = {}
         self._failure: LoreError | None = None
+        self._translate: Callable[[BaseException], LoreError | None] = lambda error: None
         self._prefix = instance[:6]
         self._serial = 0
         self._loop = asyncio.get_running_loop()
@@ -124,7 +125,9 @@ class Dispatcher:
 
     def open(self, app: App, handlers: dict[str, Handler]) -> None:
         """All parts are there: from now on every method is answered."""
-        self.app = app
+        from lored.rpc.faults import translate  # loads the database driver
+
+        self.app, self._translate = app, translate
         self.handle_by(handlers)
         self.is_open = True
 
@@ -140,10 +143,10 @@ class Dispatcher:
         route = self._routes.get(name)
         call: Call | None = None
         try:
-            if route is None or route.handler is None or route.method.since > owner.protocol:
-                raise self._unknown(name)
             if self._failure is not None:
                 raise self._failure
+            if route is None or route.handler is None or route.method.since > owner.protocol:
+                raise self._unknown(name)
             if self.draining and name != "ping":
                 raise ShuttingDown("the daemon is stopping; connect again")
             params = route.form.read(given)
@@ -242,9 +245,7 @@ class Dispatcher:
     def _explain(self, pending: Pending, error: BaseException) -> LoreError:
         if isinstance(error, LoreError):
             return error
-        from lored.rpc.faults import translate  # loads the database driver
-
-        known = translate(error)
+        known = self._translate(error)
         if known is None:
             return self._defect(pending.method.name, pending.call, error)
         name = str(known.data.get("degraded", ""))

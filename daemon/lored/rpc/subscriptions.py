@@ -8,7 +8,8 @@ revision}`, and asks `changes` what it missed. `seq` counts lost events too.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 TOPICS: Final = frozenset({"facts", "conflicts", "sessions", "progress", "status"})
 
+Token = Callable[[str | None], Awaitable[str]]
+"""The revision token of now for a workspace id."""
+
 log = structlog.get_logger()
 
 
@@ -31,14 +35,14 @@ class Subscription:
 
     def __init__(
         self,
-        app: App,
+        token: "Token",
         owner: "Connection",
         subscription_id: str,
         topics: frozenset[str],
         workspace: str | None,
     ) -> None:
         self.id, self.topics, self.workspace = subscription_id, topics, workspace
-        self._app, self._owner = app, owner
+        self._token, self._owner = token, owner
         self._queue: deque[tuple[int, Event]] = deque()
         self._seq = 0
         self._lost = 0
@@ -91,10 +95,8 @@ class Subscription:
             log.error("defect", event_topic=event.topic, exc_info=error)
 
     async def _tell_lost(self) -> None:
-        from lored.services import revisions  # loads the database driver
-
         try:
-            revision = await revisions.token(self._app, self.workspace)
+            revision = await self._token(self.workspace)
             count, self._lost = self._lost, 0
             self._owner.send_event(
                 "events.lost", {"subscription": self.id, "count": count, "revision": revision}
@@ -114,14 +116,16 @@ class Subscriptions:
     """All subscriptions of all connections; one listener on the event bus."""
 
     def __init__(self) -> None:
-        self._app: Any = None
+        self._token: Token | None = None
         self._all: set[Subscription] = set()
         self._serial = 0
         self._stop_listening: Callable[[], None] = lambda: None
 
     def listen(self, app: App) -> None:
         """Hear what the services publish from now on."""
-        self._app = app
+        from lored.services import revisions  # loads the database driver
+
+        self._token = partial(revisions.token, app)
         self._stop_listening = app.events.listen(self._hear)
 
     def __len__(self) -> int:
@@ -148,7 +152,9 @@ class Subscriptions:
         if len(owner.subscriptions) >= SUBSCRIPTIONS:
             raise Limit(f"{SUBSCRIPTIONS} subscriptions on one connection; unsubscribe one first")
         self._serial += 1
-        found = Subscription(self._app, owner, f"s{self._serial}", frozenset(topics), workspace)
+        if self._token is None:
+            raise RuntimeError("subscribed before the daemon was open")
+        found = Subscription(self._token, owner, f"s{self._serial}", frozenset(topics), workspace)
         owner.subscriptions[found.id] = found
         self._all.add(found)
         return found

@@ -9,17 +9,19 @@ into (disk full, ...) stays in the list for `FAULT_SECONDS` after it was last se
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from lored.services import memory
 from lored.services.app import App
 from lored.services.openmetrics import Page
-from lored.store import driver
+from lored.store import driver, migrate
 from lored.store.database import Database
+
+T = TypeVar("T")
 
 WRITER_SECONDS: Final = 2.0
 """A writer that does not answer within this is reported; transactions take milliseconds."""
@@ -110,7 +112,10 @@ class Health:
             )
         for service in self._app.services.values():
             if service is not self and hasattr(service, "degraded"):
-                found += service.degraded()
+                try:
+                    found += service.degraded()
+                except Exception as error:
+                    log.error("degraded_failed", exc_info=error)
         return found
 
     async def status(self) -> dict[str, Any]:
@@ -118,17 +123,23 @@ class Health:
         answer: dict[str, Any] = dict(self.about)
         answer["uptime_seconds"] = round(time.monotonic() - self.about.get("started", 0.0), 1)
         answer.pop("started", None)
-        answer["stores"] = await self._stores()
         answer["driver"] = driver.capabilities()
         for observe in self.observers:
             answer.update(observe())
-        for name, service in self._app.services.items():
-            if service is not self and hasattr(service, "status"):
-                part = await self._part(name, service)
-                if name == "indexing" and isinstance(part, dict):
-                    answer["roots"] = part.pop("roots", [])
-                    name = "index"
-                answer[name] = part
+        speaking = {
+            name: service
+            for name, service in self._app.services.items()
+            if service is not self and hasattr(service, "status")
+        }
+        # All at once: each may take its whole time where something hangs.
+        answer["stores"], *parts = await asyncio.gather(
+            self._stores(), *(self._part(name, service) for name, service in speaking.items())
+        )
+        answer.update(zip(speaking, parts, strict=True))
+        index = answer.pop("indexing", None)
+        if isinstance(index, dict):
+            answer["roots"] = index.pop("roots", [])
+            answer["index"] = index
         answer["memory"] = memory.measure()
         answer["degraded"] = self.degraded()
         return answer
@@ -138,7 +149,7 @@ class Health:
         part that hangs must not hide the others."""
         try:
             found = service.status()
-            return await asyncio.wait_for(found, PART_SECONDS) if isawaitable(found) else found
+            return await _within(found, PART_SECONDS) if isawaitable(found) else found
         except TimeoutError:
             return {"reason": f"{name} does not answer within {PART_SECONDS:g} s"}
         except Exception as error:
@@ -146,32 +157,27 @@ class Health:
             return {"reason": f"{name} cannot say ({type(error).__name__}); see lore logs"}
 
     async def _stores(self) -> list[dict[str, Any]]:
-        found = []
-        for name, database in self._app.registry.open_stores().items():
-            found.append(
-                {
-                    "name": name,
-                    "path": database.path,
-                    "bytes": _size(database.path),
-                    "wal_bytes": _size(database.path + "-wal"),
-                    "uuid": database.uuid,
-                    "revision": await self._revision(database),
-                    "queue": dict(database.queue_depths),
-                }
-            )
-        return found
+        stores = self._app.registry.open_stores()
+        revisions = await asyncio.gather(*map(self._revision, stores.values()))
+        return [
+            {
+                "name": name,
+                "path": database.path,
+                "bytes": _size(database.path),
+                "wal_bytes": _size(database.path + "-wal"),
+                "uuid": database.uuid,
+                "revision": revision,
+                "queue": dict(database.queue_depths),
+            }
+            for (name, database), revision in zip(stores.items(), revisions, strict=True)
+        ]
 
     @staticmethod
     async def _revision(database: Database) -> int | None:
         """The revision, or None when the readers are busy: `status` must not wait for them."""
-
-        def read(connection: Any) -> int:
-            row = connection.execute("SELECT value FROM meta WHERE key = 'revision'").fetchone()
-            return int(row[0])
-
         try:
-            return await asyncio.wait_for(database.read(read), 0.5)
-        except (TimeoutError, driver.Error):
+            return await _within(database.read(migrate.revision), PART_SECONDS)
+        except (TimeoutError, RuntimeError, driver.Error):
             return None
 
     async def stuck_writers(self, seconds: float = WRITER_SECONDS) -> list[str]:
@@ -179,7 +185,7 @@ class Health:
 
         async def ask(name: str, database: Database) -> str | None:
             try:
-                await asyncio.wait_for(database.write_raw(_touch), seconds)
+                await _within(database.write_raw(_touch), seconds)
             except (TimeoutError, driver.Error):
                 return name
             except (RuntimeError, ValueError):
@@ -253,6 +259,17 @@ class Health:
         ):
             values = [({"agent": r["agent"], "path": r["path"]}, r[key]) for r in roots]
             page.gauge(f"lored_index_{key}", doc, values)
+
+
+async def _within(work: Awaitable[T], seconds: float) -> T:
+    """Await at most ``seconds``, also if the work does not obey its cancellation (which
+    `asyncio.wait_for` would wait for). Raises `TimeoutError`."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    if not done:
+        task.cancel()
+        raise TimeoutError
+    return task.result()
 
 
 def _touch(connection: Any) -> None:

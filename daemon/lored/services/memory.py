@@ -26,7 +26,11 @@ def children() -> list[int]:
     if _HAS_PROC:
         found: list[int] = []
         base = f"/proc/{os.getpid()}/task"
-        for thread in os.listdir(base):
+        try:
+            threads = os.listdir(base)
+        except OSError:
+            threads = []  # no descriptor left to look with
+        for thread in threads:
             try:
                 with open(f"{base}/{thread}/children", encoding="ascii") as file:
                     found += [int(pid) for pid in file.read().split()]
