@@ -108,18 +108,8 @@ class Server:
         return {"vectors": b"".join(vectors), "rows": rows}
 
 
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        import ctypes
-        import signal
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 def main() -> int:
     """Load the model named on the command line, say so, serve."""
-    _die_with_parent()
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not write into the frames
     try:

@@ -8,7 +8,6 @@ with it as errors and is started again at the next one, but at most `STARTS` tim
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from lored import tied
 from lored.child import Child
 from lored.embed import wire
 from lored.embed.base import Float32, Model
@@ -141,7 +141,7 @@ class WarmModel:
             task.cancel()
         self._errors = b""
         process = await Child.start(
-            (sys.executable, "-m", "lored.embed.process", self.name),
+            tied.command("lored.embed.process", self.name),
             self._environment,
             limit=wire.FRAME_BYTES,
             errors=True,

@@ -13,13 +13,13 @@ The worker dies with the daemon by whatever death: it watches its parent, and it
 
 import asyncio
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
+from lored import tied
 from lored.child import Child
 from lored.core.batches import Batch, unpack
 from lored.ingest import frames
@@ -190,8 +190,7 @@ class Pipeline:
             "TOKENIZERS_PARALLELISM": "false",
         }
         environment.pop("NOTIFY_SOCKET", None)
-        arguments = [sys.executable, "-P", "-m", "lored.ingest.worker"]
-        arguments += [str(self._memory_bytes), str(os.getpid())]
+        arguments = tied.command("lored.ingest.worker", str(self._memory_bytes))
         process = await Child.start(arguments, environment, limit=1 << 20)
         self.starts += 1
         try:

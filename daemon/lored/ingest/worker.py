@@ -1,9 +1,10 @@
 """The worker: reads, parses, redacts, embeds and summarises; holds no database handle.
 
-    python -m lored.ingest.worker MEMORY_BYTES PARENT_PID
+    python -m lored.ingest.worker MEMORY_BYTES
 
 A child process of the daemon, lower in priority, limited in address space, and dead as soon
-as its parent is: hostile input or a crash in native code costs one file, never the daemon.
+as its parent is (`lored.tied`): hostile input or a crash in native code costs one file, never
+the daemon.
 Frames (`ingest.frames`) on standard input and output:
 
     daemon -> worker   ["job", number, job, options]     read this file
@@ -21,7 +22,6 @@ name), `failed` (text says why). The worker ends when its input ends.
 
 import os
 import resource
-import signal
 import sys
 import time
 import traceback
@@ -50,28 +50,13 @@ BEAT_SECONDS: Final = 1.0
 
 def main() -> int:
     """Serve the daemon until it closes our input."""
-    memory_bytes, parent = int(sys.argv[1]), int(sys.argv[2])
-    tie_to_parent(parent)
     os.nice(NICE)
-    limit_memory(memory_bytes)
+    limit_memory(int(sys.argv[1]))
     # Standard output carries frames: whatever prints must not reach it.
     output = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     _Worker(sys.stdin.buffer, output).serve()
     return 0
-
-
-def tie_to_parent(parent: int) -> None:
-    """Die with the daemon, whatever kills it. Where the system cannot do that, the end of our
-    input does, at the next frame."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the daemon
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        sys.exit(0)
 
 
 def limit_memory(extra_bytes: int) -> None:
