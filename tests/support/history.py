@@ -13,10 +13,13 @@ from typing import Any
 
 from support.wire import Hangup, RawClient, Refusal
 
+# fmt: off
 WORDS = (
-    "amber basalt cedar delta ember fjord garnet heron indigo juniper krill lagoon marble nickel "
-    "ochre plover quartz raven sable tundra umber viola willow xenon yarrow zephyr"
-).split()
+    "amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "heron", "indigo", "juniper",
+    "krill", "lagoon", "marble", "nickel", "ochre", "plover", "quartz", "raven", "sable", "tundra",
+    "umber", "viola", "willow", "xenon", "yarrow", "zephyr",
+)
+# fmt: on
 
 ACTIVE, SUPERSEDED, FORGOTTEN, ABSENT = "active", "superseded", "forgotten", "absent"
 
