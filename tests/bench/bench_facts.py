@@ -1,11 +1,13 @@
 """Facts at 100 / 10,000 / 100,000: what each call costs, and whether that grows.
 
-    python tests/bench/bench_facts.py [--sizes 100 10000] [--rounds 200] [--busy] [--json]
+    python tests/bench/bench_facts.py [--sizes 100 10000] [--rounds 200] [--busy] [--model M]
 
 One store is grown from size to size by the product's own pipeline. At each size the calls of
 the services are timed in this process (no socket), in turns with a bare commit
 (`synchronous=FULL`, one small row, same disk, same driver), so that a busy machine weighs on
-both alike. ``--busy`` puts every fact on one entity: one cluster holds them all.
+both alike. ``--busy`` puts every fact on one entity: one cluster holds them all. The model
+is the static table; `--model minilm` adds the process of the shipped model, whose filling in
+of vectors then runs beside the measurement.
 
 Bars: remember p50 within 1.5x of the bare commit; remember and recall at the largest size
 within 1.5x of the smallest; recall p50 5 ms, p99 20 ms; apply of 10 under 30 ms.
@@ -13,6 +15,7 @@ within 1.5x of the smallest; recall p50 5 ms, p99 20 ms; apply of 10 under 30 ms
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import secrets
@@ -47,18 +50,25 @@ VERBS = ("is", "must be", "was raised to", "defaults to", "should never exceed",
 
 
 class Corpus:
-    """Facts as teams state them: a few busy entities, a long tail of rare ones."""
+    """Facts as teams state them: a few busy entities and a long tail of rare ones; words by
+    Zipf's law, so that a question has common words and rare ones."""
 
     def __init__(self, seed: int, *, busy: bool) -> None:
         self._random = random.Random(seed)
         self._busy = busy
+        self._words = [*WORDS, *(one + two for one in WORDS for two in WORDS)]
+        self._random.shuffle(self._words)
+        self._weights = list(itertools.accumulate(1 / (n + 2) for n in range(len(self._words))))
+
+    def _pick(self, count: int) -> list[str]:
+        return self._random.choices(self._words, cum_weights=self._weights, k=count)
 
     def fact(self, number: int) -> dict[str, Any]:
         """The parameters of `remember_fact` for the ``number``-th fact."""
         pick = self._random
         many = max(40, number // 3)
         subject = pick.randrange(40) if pick.random() < 0.1 else pick.randrange(many)
-        words = pick.sample(WORDS, 5)
+        words = self._pick(8)
         entities = [f"tool:service-{subject}"]
         if self._busy:
             entities = ["tool:redis"]
@@ -66,16 +76,16 @@ class Corpus:
             entities.append(f"file:src/{words[0]}/{words[1]}_{subject % 50}.py")
         text = (
             f"The {words[0]} {words[1]} of service-{subject} {pick.choice(VERBS)} "
-            f"{pick.randrange(1, 10_000)} when the {words[2]} {words[3]} of {words[4]}-{number} "
-            f"is {pick.choice(('on', 'off', 'degraded'))}, see POL-{number}"
+            f"{pick.randrange(1, 10_000)} when the {words[2]} {words[3]} of {words[4]} in "
+            f"src/{words[5]}/{words[6]}.py is {pick.choice(('on', 'off'))}, see POL-{number}"
         )
-        return {"text": text, "entities": entities, "tags": [words[0], words[2]]}
+        return {"text": text, "entities": entities, "tags": [words[0], words[7]]}
 
     def query(self) -> str:
         """A question as an agent would put it."""
-        pick = self._random
-        words = pick.sample(WORDS, 3)
-        return f"what is the {words[0]} {words[1]} of service-{pick.randrange(40)} {words[2]}"
+        words = self._pick(3)
+        subject = self._random.randrange(40)
+        return f"what is the {words[0]} {words[1]} of service-{subject} when {words[2]} is off"
 
 
 class BareCommit:
@@ -169,14 +179,14 @@ async def measure(memory: Memory, corpus: Corpus, bare: BareCommit, size: int, r
     }
 
 
-async def run(sizes: list[int], rounds: int, *, busy: bool) -> dict[int, Any]:
+async def run(sizes: list[int], rounds: int, *, busy: bool, model: str) -> dict[int, Any]:
     """Grow one store through ``sizes`` and measure at each."""
     results: dict[int, Any] = {}
     with tempfile.TemporaryDirectory(prefix="lore-bench-") as name:
         folder = Path(name)
         bare = BareCommit(folder)
         corpus = Corpus(7, busy=busy)
-        async with open_memory(folder / "home", embed=True) as memory:
+        async with open_memory(folder / "home", embed=True, embed_model=model) as memory:
             reached = 0
             for size in sizes:
                 began = time.perf_counter()
@@ -212,9 +222,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 10_000])
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--busy", action="store_true", help="all facts about one entity")
+    parser.add_argument("--model", default="static")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    results = asyncio.run(run(sorted(chosen.sizes), chosen.rounds, busy=chosen.busy))
+    results = asyncio.run(
+        run(sorted(chosen.sizes), chosen.rounds, busy=chosen.busy, model=chosen.model)
+    )
     bars = verdicts(results)
     if chosen.json:
         print(json.dumps({"sizes": results, "bars": bars}))

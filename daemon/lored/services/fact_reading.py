@@ -26,6 +26,7 @@ from lored.store import (
     facts_conflicts,
     facts_find,
     facts_log,
+    sessions,
 )
 from lored.store.driver import Connection
 from lored.store.facts import Fact
@@ -98,11 +99,22 @@ async def one(app: App, service: "Facts", call: Call, params: dict[str, Any]) ->
     mark([answer["fact"]], [found], await unverified(bound))
     service.access.note(target.workspace, [found.id], at)
     if found.session_id is not None:
-        sessions = app.services.get("sessions")
-        brief = await sessions.brief(found.session_id) if sessions is not None else None
+        brief = await _session(app, found.session_id)
         if brief is not None:
             answer["session"] = brief
     return answer
+
+
+async def _session(app: App, name: str) -> Map | None:
+    """The brief of the session that stated a fact; None when it was never read here."""
+
+    def read(conn: Connection) -> Map | None:
+        for ref in sessions.find(conn, name):
+            if ref.native_id == name:
+                return sessions.briefs(conn, [ref.id]).get(ref.id)
+        return None
+
+    return await app.registry.sessions.read(read)
 
 
 async def history(app: App, service: "Facts", call: Call, params: dict[str, Any]) -> Map:

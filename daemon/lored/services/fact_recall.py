@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 LISTED: Final = 10
 """Facts of an answer when the caller does not say."""
 
-SPARE: Final = 3
+SPARE: Final = 1.5
 """Hits asked for per fact wanted: some are of the past, in most stores few."""
+
+FITTING: Final = 200_000
+"""Facts among which a search is repeated when too few of its hits fit."""
 
 QUERY_CHARS: Final = 10_000
 """Longer ones are refused: nobody asks in so many words."""
@@ -181,11 +184,11 @@ def _search(
     allowed: Sequence[int] | None = None
     if wanted.groups or wanted.kind or wanted.since is not None or wanted.until is not None:
         allowed = facts_find.fitting(conn, wanted, fact_search.ALLOWED_IDS)
-    hits = _hits(conn, wanted, query, limit, allowed)
-    if allowed is None and len(hits) < limit:
-        allowed = facts_find.fitting(conn, wanted, fact_search.ALLOWED_IDS)
+    hits, dropped = _hits(conn, wanted, query, limit, allowed)
+    if allowed is None and dropped and len(hits) < limit:
+        allowed = facts_find.fitting(conn, wanted, FITTING)
         if allowed is not None:
-            hits = _hits(conn, wanted, query, limit, allowed)
+            hits, _ = _hits(conn, wanted, query, limit, allowed)
     there = {hit.fact.id for hit in exact}
     return [*exact, *(hit for hit in hits if hit.fact.id not in there)][:limit]
 
@@ -196,22 +199,23 @@ def _hits(
     query: Query,
     limit: int,
     allowed: Sequence[int] | None,
-) -> list[Hit]:
-    """The best facts of this store that fit, best first."""
+) -> tuple[list[Hit], bool]:
+    """The best facts of this store that fit, best first, and whether any did not."""
     found = fact_search.search(
         conn,
         query.text,
         query.vectors,
         query.like,
-        limit * SPARE if allowed is None else limit,
+        int(limit * SPARE) if allowed is None else limit,
         None if allowed is None else set(allowed),
     )
     rows = facts_find.among(conn, wanted, [hit.rowid for hit in found])
-    return [
+    hits = [
         Hit(rows[hit.rowid], hit.score, max(hit.cover, hit.soft), _parts(hit))
         for hit in found
         if hit.rowid in rows and _says_something(hit)
-    ][:limit]
+    ]
+    return hits[:limit], len(rows) < len(found)
 
 
 def _says_something(hit: fact_search.FactHit) -> bool:

@@ -13,7 +13,7 @@ from lored.core.quantized import Float32
 from lored.services.app import App, Call
 from lored.services.scopes import GLOBAL, Target, asked_scope, opened, workspace_target
 from lored.services.statements import Stated
-from lored.store import facts, facts_collisions, migrate, vectors
+from lored.store import facts, facts_related, migrate, vectors
 from lored.store.driver import Connection
 from lored.store.facts import Fact
 
@@ -84,7 +84,7 @@ async def gather(
 
     async def look(target: Target) -> Near:
         def find(conn: Connection) -> Near:
-            named = facts_collisions.sharing_names(conn, names, NAMED)
+            named = facts_related.sharing_names(conn, names, NAMED)
             cosines: dict[int, float] = {}
             if vector is not None:
                 segment, values = vector

@@ -1,4 +1,4 @@
-"""Collisions and related facts in the store: counted in full, listed within a bound.
+"""Collisions in the store: counted in full, listed within a bound.
 
 The rule is `core.collisions`. A small cluster is simply read. A large one is counted from its
 tallies, one row per distinct core; single facts are only looked at where a tally cannot tell:
@@ -23,9 +23,6 @@ SMALL: Final = 64
 
 LISTED: Final = 64
 """Facts of a large cluster read per way of finding them before they are put in order."""
-
-RELATED_READ: Final = 32
-"""Newest facts, and clusters, read per entity when related facts are looked for."""
 
 _OVERLAPS: Final = (
     "(f.valid_to IS NULL OR f.valid_to > :start) AND (:end IS NULL OR f.valid_from < :end)"
@@ -314,39 +311,3 @@ def _newest(conn: Connection, question: _Question, condition: str, read: int) ->
         question.values,
     )
     return {row[0] for row in rows}
-
-
-# -- related -------------------------------------------------------------------------------
-
-
-def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> list[int]:
-    """Ids of active facts that name an entity with one of the bare names, whatever its type:
-    of each entity the newest facts, and the newest fact of each cluster about it; newest
-    first."""
-    if not bare_names:
-        return []
-    entities = conn.execute(
-        f"SELECT id FROM entities WHERE bare IN ({marks(bare_names)})", tuple(bare_names)
-    ).fetchall()
-    found: set[int] = set()
-    for (entity,) in entities:
-        found.update(
-            row[0]
-            for row in conn.execute(
-                "SELECT f.id FROM (SELECT fact FROM fact_entities WHERE entity = ?"
-                f" ORDER BY fact DESC LIMIT {RELATED_READ}) x JOIN facts f ON f.id = x.fact"
-                " WHERE f.state = 0",
-                (entity,),
-            )
-        )
-        found.update(
-            row[0]
-            for row in conn.execute(
-                "SELECT (SELECT max(f.id) FROM facts f WHERE f.cluster = c.cluster"
-                " AND f.state = 0) FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
-                f" ORDER BY size, cluster DESC LIMIT {RELATED_READ}) c",
-                (entity,),
-            )
-            if row[0] is not None
-        )
-    return sorted(found, reverse=True)[:limit]
