@@ -94,8 +94,10 @@ def test_direct_changes_no_file(lore: Lore) -> None:
         }
 
     before = files()
-    for words in (("facts",), ("recall", "cache"), ("context",)):
-        lore(*words, "--direct", code=None)
+    direct = Direct(resolve(environment(lore.home)), str(lore.cwd))
+    for method, given in (*READS, ("recall", {"query": "cache"}), ("status", {})):
+        assert direct.call(method, given)
+    direct.close()
     assert files() == before
 
 

@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lore.mcp import catalogue, front
+from support.agents import mcp_session as session
+from support.agents import text_of
 from support.cli import LORE, Lore
 from support.daemon import RunningDaemon, environment, make_home, remove_home, start_daemon
 
@@ -49,30 +50,6 @@ def project(served: RunningDaemon, request: pytest.FixtureRequest) -> Path:
     folder.mkdir()
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     return folder
-
-
-@asynccontextmanager
-async def session(home: Path, cwd: Path, *words: str) -> AsyncIterator[Any]:
-    """A conversation by the SDK's own client."""
-    from mcp.client.session import ClientSession
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=[*LORE[1:], "mcp", *words],
-        env=environment(home),
-        cwd=str(cwd),
-    )
-    async with (
-        stdio_client(parameters) as (reading, writing),
-        ClientSession(reading, writing) as opened,
-    ):
-        await opened.initialize()
-        yield opened
-
-
-def text_of(result: Any) -> str:
-    return str(result.content[0].text)
 
 
 async def test_tools_are_few_and_described(served: RunningDaemon, project: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agents import mcp_session, text_of
 from support.cli import Lore
 from support.daemon import RunningDaemon, make_home, remove_home, start_daemon
 
@@ -109,11 +110,36 @@ def test_recall_shows_sessions_with_excerpts(lore: Lore) -> None:
     data = lore.json("recall", "--everywhere", "--explain", "marketplace plugin")
     assert data["sessions"][0]["excerpts"]
     assert "explain" in json.dumps(data)
-    nothing = lore("recall", "--everywhere", "xyzzyplugh", code=1)
+    nothing = lore("recall", "--everywhere", "--agent", "hal9000", "plugin", code=1)
     assert "nothing found" in nothing.err
     assert nothing.out == ""
     for odd in ('"', "a AND", "NEAR(", "-x*", "日本語", "POL-358", "c++"):
         assert lore("recall", "--everywhere", "--", odd, code=None).code in (0, 1), odd
+
+
+async def test_recall_over_mcp_is_short_and_tells_the_whole_on_request(lore: Lore) -> None:
+    async with mcp_session(lore.home, lore.cwd) as client:
+        found = await client.call_tool(
+            "recall", {"query": "marketplace plugin", "everywhere": True}
+        )
+        first = found.structured_content["sessions"][0]
+        assert text_of(found).startswith("From lore")
+        assert first["id"] in text_of(found)
+        assert len(text_of(found)) < 12_000
+        assert len(json.dumps(found.structured_content)) < 20_000
+        assert set(first["excerpts"][0]) <= {"position", "role", "at", "text"}
+        listed = await client.call_tool("sessions", {"everywhere": True, "limit": 3})
+        assert len(listed.structured_content["sessions"]) == 3
+        whole = await client.call_tool("sessions", {"id": first["id"]})
+        assert whole.structured_content["session"]["id"] == first["id"]
+        by_recall = await client.call_tool("recall", {"id": first["id"]})
+        assert text_of(by_recall) == text_of(whole)
+        words = await client.call_tool("sessions", {"id": first["id"], "messages": "0-5"})
+        assert words.structured_content["messages"][0]["position"] == 0
+        prompt = await client.get_prompt("recall", {"topic": "marketplace plugin"})
+        assert "What do we know" in prompt.messages[0].content.text
+        resource = await client.read_resource(f"lore://session/{first['id']}")
+        assert resource.contents[0].text == text_of(whole)
 
 
 def test_recall_by_file_and_command(lore: Lore) -> None:
