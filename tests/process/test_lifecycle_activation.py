@@ -70,7 +70,7 @@ def test_the_first_connection_starts_it_and_its_end_keeps_the_socket(home: Path)
 @needs_systemd
 def test_it_leaves_when_idle_and_not_while_a_client_is_there(home: Path) -> None:
     path = home / "run" / "lore.sock"
-    quick = {"LORE_IDLE_EXIT_SECONDS": "1", "LORE_INDEX_ENABLED": "0"}
+    quick = {"LORE_IDLE_EXIT_SECONDS": "1"}
     with activated(home, path, quick) as process:
         with RawClient(str(path), timeout_s=30) as client:
             client.call("ping")

@@ -105,7 +105,10 @@ class House:
     def busy(self) -> bool:
         """Whether there is work that an idle exit would interrupt."""
         indexing = self.app.services.get("indexing")
-        return indexing is not None and indexing.state in ("starting", "indexing")
+        if indexing is None:
+            return False
+        looking_first = indexing.state == "starting" and not indexing.looking.swept
+        return indexing.state == "indexing" or looking_first
 
     async def settings_changed(self) -> None:
         """The settings of the app are new ones: tell whoever keeps some."""
