@@ -29,6 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.contract import Row
 from lored.core import ids
 from lored.core.facts import Statement, check
 from lored.services import moments
@@ -213,6 +214,33 @@ def verdicts(results: dict[int, Any]) -> list[tuple[str, float, float]]:
     found.append((f"recall p50 ms at {high}", results[high]["recall"]["p50"], 5.0))
     found.append((f"recall p99 ms at {high}", results[high]["recall"]["p99"], 20.0))
     found.append((f"apply of 10 ms at {high}", results[high]["apply of 10"]["p50"], 30.0))
+    return found
+
+
+def rows(size: str) -> list[Row]:
+    """For the table: 100, 10,000 and 100,000 facts."""
+    sizes = [20, 100] if size == "smoke" else [100, 10_000, 100_000]
+    results = asyncio.run(run(sizes, 5 if size == "smoke" else 200, busy=False, model="static"))
+    low, high = sizes[0], sizes[-1]
+    found = []
+    for count in sizes:
+        at = results[count]
+        remember, bare = at["remember"]["p50"], at["bare commit"]["p50"]
+        note = f"p50 {remember} ms, p99 {at['remember']['p99']}; bare FULL commit {bare} ms"
+        name = f"remember_fact / bare durable commit, {count:,} facts"
+        found.append(Row(name, remember / bare, "x", 1.5, note=note))
+    for call in ("remember", "recall"):
+        ratio = results[high][call]["p50"] / results[low][call]["p50"]
+        note = f"p50 {results[low][call]['p50']} ms and {results[high][call]['p50']} ms"
+        found.append(Row(f"{call}: {high:,} facts / {low:,}", ratio, "x", 1.5, note=note))
+    at = results[high]
+    found += [
+        Row(f"recall_fact p50, {high:,} facts", at["recall"]["p50"], "ms", 5.0),
+        Row(f"recall_fact p99, {high:,} facts", at["recall"]["p99"], "ms", 20.0),
+        Row(f"recall_fact as_of p50, {high:,} facts", at["recall as_of"]["p50"], "ms"),
+        Row(f"apply of 10, {high:,} facts", at["apply of 10"]["p50"], "ms", 30.0),
+        Row(f"snapshot of one entity, {high:,} facts", at["snapshot entity"]["p50"], "ms"),
+    ]
     return found
 
 
