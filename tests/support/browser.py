@@ -77,10 +77,8 @@ class Browser:
             self.call("Browser.close")
         for fd in (self._in, self._out):
             os.close(fd)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
         # Helpers of the browser are in the session that we opened for it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -186,13 +184,14 @@ class Tab:
 
     def until(self, expression: str, seconds: float = SECONDS) -> Any:
         """Wait until an expression is true (asked again at each frame), and return it."""
-        script = (
-            "new Promise((done, fail) => { const end = Date.now() + %d; const look = () => {"
-            " const found = (%s); if (found) done(found);"
-            " else if (Date.now() > end) fail(new Error('never'));"
-            " else setTimeout(look, 50); }; look(); })"
-        ) % (seconds * 1000, expression)
-        return self.js(script)
+        look = (
+            f"const found = ({expression}); if (found) done(found);"
+            "else if (Date.now() > end) fail(new Error('never')); else setTimeout(look, 50);"
+        )
+        return self.js(
+            f"new Promise((done, fail) => {{ const end = Date.now() + {seconds * 1000};"
+            f"const look = () => {{ {look} }}; look(); }})"
+        )
 
     def press(self, key: str) -> None:
         """One key."""

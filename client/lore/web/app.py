@@ -25,6 +25,8 @@ async def start(request: Request) -> Response:
 async def events(request: Request) -> Response:
     """The stream that tells a page what changed."""
     live = site.of(request).live
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     if live.is_full:
         return PlainTextResponse("too many open pages\n", 503)
     topics = request.query_params.get("topics", "").split()
@@ -41,7 +43,10 @@ async def lost(request: Request, error: Exception) -> Response:
 
 async def broken(request: Request, error: Exception) -> Response:
     """A defect of ours: said plainly, without a traceback."""
-    return await site.refused(request, Internal(f"a defect of this view ({type(error).__name__})"))
+    name = type(error).__name__
+    return await site.refused(
+        request, Internal(f"a defect of this view ({name}); LORE_DEBUG=1 lore web tells more")
+    )
 
 
 ROUTES = (

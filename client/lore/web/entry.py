@@ -113,6 +113,8 @@ async def _serve(
         uvicorn.Config(
             guarded,
             log_config=None,
+            # Tracebacks hold stored text, which a terminal must not get as it is.
+            log_level="debug" if os.environ.get("LORE_DEBUG") else "critical",
             access_log=False,  # it would hold the token
             server_header=False,
             date_header=False,

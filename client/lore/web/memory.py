@@ -52,6 +52,15 @@ class Memory:
             self._kept[name] = (now + seconds, await ask())
         return self._kept[name][1]
 
+    async def root(self, workspace: str) -> str | None:
+        """The folder of a workspace, None for an unknown one."""
+        for _ in range(2):
+            for one in await self.workspaces():
+                if one["id"] == workspace:
+                    return str(one["root"])
+            self._kept.pop("workspaces")  # it may be new
+        return None
+
     async def workspaces(self) -> list[Map]:
         """Known workspaces, those with facts first, then by root."""
 

@@ -98,10 +98,10 @@ async def where(request: Request, *, default_home: bool) -> Where:
     chosen = asked if asked is not None else (site.home if default_home else None)
     if not chosen:
         return Where(asked, None)
-    for known in await site.memory.workspaces():
-        if known["id"] == chosen:
-            return Where(asked, chosen, known["root"])
-    raise Invalid(f"no workspace {chosen}; choose one from the list")
+    root = await site.memory.root(chosen)
+    if root is None:
+        raise Invalid(f"no workspace {chosen}; choose one from the list")
+    return Where(asked, chosen, root)
 
 
 def fields(request: Request, *names: str) -> Map:

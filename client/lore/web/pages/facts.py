@@ -94,7 +94,7 @@ async def entity(request: Request) -> Response:
     name = request.query_params.get("name", "")
     time = await travel(request, memory, at.workspace)
     view = f"entity:{name}"
-    answer = await memory.call("snapshot", scopes=[view], **reads(at.workspace), **time["params"])
+    answer = await memory.call("snapshot", scopes=[view], workspace=at.workspace, **time["params"])
     found: Map = answer[view.strip()]
     if "error" in found:
         raise NotFound(found["error"])
