@@ -183,26 +183,36 @@ class Facts:
         target, old = await locate(self._app, call, params, params["id"])
         statement = statements.read(call, inherited(old, params), at)
         (prepared,) = await statements.prepare(self._app, [statement], target)
+        key = params.get("idempotency_key")
+        asked = facts_keys.asked(params) if key else b""
         async with opened(self._app, target) as database:
             others = await related.other_targets(self._app, call, params, target)
             other = await related.look_at(self._app, others)
 
-            def write(conn: Connection) -> tuple[Stated, Map]:
+            def write(conn: Connection) -> tuple[Stated, Map, bool]:
+                known = facts_keys.known(conn, key, asked) if key else None
                 batch = Batch(conn, now=at, actor=statement.asserted_by or call.client)
-                before = facts.by_ids(conn, [old.id])[old.id]
-                stated = self.replace(conn, batch, before, prepared)
+                if known is not None:
+                    stated = self._again(conn, known)
+                else:
+                    before = facts.by_ids(conn, [old.id])[old.id]
+                    stated = self.replace(conn, batch, before, prepared)
+                    if key:
+                        given = {"fact": stated.placed.fact.id, "created": stated.placed.created}
+                        facts_keys.keep(conn, key, asked, given, at)
                 view = self.view(target, at, other.highest)
                 answer = self._answer(conn, view, stated)
                 answer["old"] = view.fact(conn, facts.by_ids(conn, [old.id])[old.id])
                 answer["new"] = answer.pop("fact")
                 answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)
-                return stated, answer
+                return stated, answer, known is None
 
-            stated, answer = await database.write(write)
+            stated, answer, fresh = await database.write(write)
         warned = statements.warnings(statement.text)
         if warned:
             answer["warnings"] = warned
-        self._after(target, stated, answer["new"], "updated")
+        if fresh:
+            self._after(target, stated, answer["new"], "updated")
         return answer
 
     def replace(self, conn: Connection, batch: Batch, old: Fact, prepared: Prepared) -> Stated:
