@@ -6,6 +6,7 @@ Vectors of the larger model, which would take an hour to compute, are made from 
 as many, as long, as costly to search, without its judgement.
 """
 
+import functools
 import itertools
 import random
 import re
@@ -34,6 +35,7 @@ DAY_US: Final = 86_400_000_000
 AGENTS: Final = ("claude-code", "codex", "recursive")
 
 
+@functools.cache
 def real_messages() -> list[tuple[str, str]]:
     """(role, text) of every message of the samples that is indexed."""
     found = []
