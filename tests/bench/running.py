@@ -23,7 +23,6 @@ BENCHES: Final = {
     "idle": "bench.bench_idle",
     "search": "bench.bench_search",
     "load": "bench.bench_load",
-    "quality": "bench.quality.report",
 }
 
 
