@@ -24,6 +24,7 @@ SERVICES = (
     ("rewriting", "lored.services.rewriting:Rewriting"),
     ("importing", "lored.services.importing:Importing"),
     ("redaction", "lored.services.redaction:Redaction"),
+    ("retention", "lored.services.retention:Retention"),
     ("backup", "lored.services.backup:Backup"),
     ("upkeep", "lored.services.upkeep:Upkeep"),
     ("spool", "lored.runtime.spool:Spool"),
