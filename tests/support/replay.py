@@ -17,12 +17,15 @@ from lored.store import driver
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLES = REPOSITORY / "tests" / "data" / "transcripts"
-SHARED = REPOSITORY.parent / "shared" / "data" / "transcripts"
+SHARED = (
+    Path(os.environ.get("LORE_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
+    / "transcripts"
+)
 
 
 def find(name: str) -> Path | None:
     """A sample by its path below the transcripts folder: ours, else the larger collection's."""
-    for folder in (SAMPLES, Path(os.environ.get("LORE_SHARED_DATA", "")) / "transcripts", SHARED):
+    for folder in (SAMPLES, SHARED):
         if (folder / name).is_file():
             return folder / name
     return None
