@@ -78,7 +78,7 @@ def check_store(path: str, kind: StoreKind) -> str:
             BAD_STORE,
         )
     if problem != "ok":
-        raise Refused(f"is damaged ({problem}); run: lore doctor --fix", BAD_STORE)
+        raise Refused(f"is damaged ({problem}); run: lore restart", BAD_STORE)
     return f"ok, schema {version}"
 
 

@@ -10,7 +10,7 @@ import stat
 from typing import Any
 
 from lored.services.app import App
-from lored.store import driver, maintenance
+from lored.store import driver, maintenance, suspicion
 from lored.store.database import Database
 
 CONTRIBUTORS = ("mirror", "sessions", "indexing", "recall")
@@ -91,6 +91,7 @@ class Upkeep:
                 left = await database.write_raw(lambda c: maintenance.check(c, deep=deep))
                 check["fixed"] = not left
         else:
+            suspicion.mark(database.path)  # the next start looks at all of it
             check["remedy"] = (
                 "lore restart: a damaged sessions store is set aside and rebuilt, a damaged "
                 "facts store is restored from the newest backup"
@@ -104,6 +105,9 @@ class Upkeep:
             await database.write(maintenance.optimize)
             await database.checkpoint()
             steps.append(f"optimised {name}")
+        dropped = await self._app.get("retention").run()
+        if dropped:
+            steps.append(f"dropped {dropped} sessions older than retention_days")
         backup = self._app.get("backup")
         if backup.age_seconds() >= 86_400:
             done = await backup.run()

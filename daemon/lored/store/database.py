@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import aiosqlite
 
-from lored.store import driver, migrate, pragmas
+from lored.store import driver, migrate, pragmas, suspicion
 from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
 
@@ -83,10 +83,14 @@ class Database:
         )
         return await connection
 
-    @staticmethod
-    async def _run(connection: aiosqlite.Connection, fn: Callable[[Connection], T]) -> T:
+    async def _run(self, connection: aiosqlite.Connection, fn: Callable[[Connection], T]) -> T:
         # The only use of aiosqlite's internals: one hop per function, not per statement.
-        result: T = await connection._execute(fn, connection._conn)  # type: ignore[no-untyped-call]
+        try:
+            result: T = await connection._execute(fn, connection._conn)  # type: ignore[no-untyped-call]
+        except driver.DatabaseError as error:
+            if suspicion.is_damage(error):
+                suspicion.mark(self.path)
+            raise
         return result
 
     async def write(self, fn: Callable[[Connection], T]) -> T:

@@ -1,0 +1,34 @@
+"""A mark beside a store in which damage was met, so that the next start looks at all of it.
+
+Opening a large store reads a few of its pages only; a damaged one further in shows when a call
+meets it. The mark is an empty file `<store>.suspect`; it goes once the store was checked.
+"""
+
+import contextlib
+import os
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether the driver speaks of the file's content, not of disk, rights or locks."""
+    text = str(error).lower()
+    return any(
+        sign in text
+        for sign in ("malformed", "not a database", "corrupt", "unsupported file format")
+    )
+
+
+def mark(path: str) -> None:
+    """The store at ``path`` may be damaged."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path + ".suspect", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+
+
+def is_marked(path: str) -> bool:
+    """Whether damage was met in the store at ``path``."""
+    return os.path.lexists(path + ".suspect")
+
+
+def clear(path: str) -> None:
+    """The store was checked."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path + ".suspect")
