@@ -7,20 +7,23 @@ logs and answers as `internal`.
 import errno
 from typing import Final
 
-from lore.errors import Busy, LoreError, Timeout, Unavailable
+from lore.errors import Busy, Invalid, LoreError, Timeout, Unavailable
 from lored.store import driver
 from lored.store.database import StoreBusy
 from lored.store.migrate import ForeignFile, NewerSchema
+
+_CORRUPT: Final = (
+    "corrupt",
+    "a store is damaged; run: lore restart (it is set aside and restored, nothing is deleted)",
+)
 
 _REMEDIES: Final = (
     # text of SQLite's message, (name of the degraded mode, what to do)
     ("disk is full", ("disk_full", "the disk is full; free space, nothing was stored")),
     ("readonly", ("read_only", "the store cannot be written; make its file system writable")),
-    (
-        "malformed",
-        ("corrupt", "a store is damaged; run: lore doctor --fix (nothing will be deleted)"),
-    ),
-    ("not a database", ("corrupt", "a store file is damaged; run: lore doctor --fix")),
+    ("malformed", _CORRUPT),
+    ("corrupt", _CORRUPT),  # what FTS5 says of its own pages
+    ("not a database", _CORRUPT),
     ("disk i/o", ("io_error", "the disk reported an error; check it, then: lore doctor")),
     ("unable to open", ("no_open", "a store cannot be opened; check permissions and free space")),
     ("locked", ("locked", "another program holds a store of lored open; end it and try again")),
@@ -53,6 +56,8 @@ def translate(error: BaseException) -> LoreError | None:
             if words in text:
                 return Unavailable(remedy, {"degraded": name})
         return None
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        return Invalid("a path holds a NUL character; no file has such a name")
     if isinstance(error, OSError) and error.errno in _ERRNO:
         name, remedy = _ERRNO[error.errno]
         return Unavailable(remedy, {"degraded": name})
