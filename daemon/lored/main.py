@@ -19,6 +19,7 @@ SERVICES = (
     ("sessions", "lored.services.sessions:Sessions"),
     ("indexing", "lored.services.indexing:Indexing"),
     ("recall", "lored.services.recall:Recall"),
+    ("reindexing", "lored.services.reindexing:Reindexing"),
     ("context", "lored.services.context:Context"),
     ("forget", "lored.services.forget:Forget"),
     ("rewriting", "lored.services.rewriting:Rewriting"),

@@ -1,4 +1,4 @@
-"""Recall: thin over services.recall."""
+"""Recall and reindex: thin over their services."""
 
 from typing import Any
 
@@ -19,4 +19,12 @@ async def recall(app: App, call: Call, params: Map) -> Map:
     return found
 
 
-HANDLERS = {"episodic_recall": episodic_recall, "recall": recall}
+async def reindex(app: App, call: Call, params: Map) -> Map:
+    """Text index or vectors anew."""
+    found: Map = await app.get("reindexing").run(
+        model=params.get("model"), text=params.get("text", False)
+    )
+    return found
+
+
+HANDLERS = {"episodic_recall": episodic_recall, "recall": recall, "reindex": reindex}
