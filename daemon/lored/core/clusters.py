@@ -73,8 +73,8 @@ def least_shared(count: int, size: int, threshold: float) -> int:
 def probes(rarity: Sequence[tuple[int, int]], size: int, threshold: float) -> Probe | None:
     """The look-up for clusters of one ``size``.
 
-    ``rarity`` holds (how many clusters of this size have the entity, entity); the rarest
-    entities are taken. None when no cluster of that size can match.
+    ``rarity`` holds (about how many clusters have the entity, entity): whichever are taken, no
+    match is missed, the rarest cost least. None when no cluster of that size can match.
     """
     needed = least_shared(len(rarity), size, threshold)
     if needed > min(len(rarity), size):

@@ -52,6 +52,9 @@ def assign(conn: Connection, members: Sequence[int], threshold: float, now: Micr
         "INSERT INTO cluster_entities(entity, size, cluster, bit) VALUES(?, ?, ?, ?)",
         [(entity, len(ordered), cluster, bit) for bit, entity in enumerate(ordered)],
     )
+    conn.executemany(
+        "UPDATE entities SET clusters = clusters + 1 WHERE id = ?", [(one,) for one in ordered]
+    )
     return Assignment(cluster, True, clusters.core(range(len(ordered))), 1.0 if ordered else 0.0)
 
 
@@ -90,20 +93,13 @@ def _candidates(
 def _probe(
     conn: Connection, members: Sequence[int], low: int, high: int, threshold: float
 ) -> list[clusters.Candidate]:
+    """As `_candidates` where an entity is busy: size by size, looking up the rarest."""
     found: list[clusters.Candidate] = []
     question = marks(members)
+    rarity = conn.execute(
+        f"SELECT clusters, id FROM entities WHERE id IN ({question})", tuple(members)
+    ).fetchall()
     for size in range(low, high + 1):
-        rarity = [
-            (
-                conn.execute(
-                    "SELECT count(*) FROM (SELECT 1 FROM cluster_entities"
-                    f" WHERE entity = ? AND size = ? LIMIT {POSTINGS * 16})",
-                    (entity, size),
-                ).fetchone()[0],
-                entity,
-            )
-            for entity in members
-        ]
         probe = clusters.probes(rarity, size, threshold)
         if probe is None:
             continue

@@ -136,6 +136,11 @@ def _rows(conn: Connection, condition: str, values: Sequence[object]) -> list[_R
 
 def _small(conn: Connection, fact: Fact) -> list[_Row] | None:
     """Every fact that could collide with ``fact``, None when they are too many to read."""
+    known = conn.execute(
+        "SELECT total(facts) FROM cluster_tallies WHERE cluster = ?", (fact.cluster,)
+    ).fetchone()[0]
+    if known > SMALL:
+        return None
     inside = _rows(conn, f"f.cluster = ? LIMIT {SMALL + 1}", (fact.cluster,))
     if len(inside) > SMALL:
         return None

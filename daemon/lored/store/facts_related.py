@@ -12,8 +12,8 @@ RELATED_READ: Final = 32
 
 def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> list[int]:
     """Ids of active facts that name an entity with one of the bare names, whatever its type:
-    of each entity the newest facts, and the newest fact of each cluster about it; newest
-    first."""
+    of each entity the newest facts, and a new fact of each of the clusters about it, those
+    with small sets first; newest first."""
     if not bare_names:
         return []
     entities = conn.execute(
@@ -33,9 +33,10 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> li
         found.update(
             row[0]
             for row in conn.execute(
-                "SELECT (SELECT max(f.id) FROM facts f WHERE f.cluster = c.cluster"
-                " AND f.state = 0) FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
-                f" ORDER BY size, cluster DESC LIMIT {RELATED_READ}) c",
+                "SELECT (SELECT f.id FROM facts f WHERE f.cluster = c.cluster AND f.state = 0"
+                " ORDER BY f.core DESC, f.id DESC LIMIT 1)"
+                " FROM (SELECT cluster FROM cluster_entities WHERE entity = ?"
+                f" ORDER BY size, cluster LIMIT {RELATED_READ}) c",
                 (entity,),
             )
             if row[0] is not None

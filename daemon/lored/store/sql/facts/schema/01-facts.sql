@@ -37,6 +37,8 @@ CREATE INDEX IF NOT EXISTS facts_by_cluster ON facts(cluster) WHERE state <> 0;
 CREATE INDEX IF NOT EXISTS facts_by_set ON facts(set_id) WHERE state = 0;
 CREATE INDEX IF NOT EXISTS facts_ending ON facts(cluster, valid_to)
   WHERE state = 0 AND valid_to IS NOT NULL;
+CREATE INDEX IF NOT EXISTS facts_ending_by_set ON facts(set_id, valid_to)
+  WHERE state = 0 AND valid_to IS NOT NULL;
 CREATE INDEX IF NOT EXISTS facts_by_successor ON facts(successor) WHERE successor IS NOT NULL;
 CREATE INDEX IF NOT EXISTS facts_by_session ON facts(session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS facts_pending ON facts(id) WHERE pending = 1;
@@ -57,7 +59,9 @@ CREATE TABLE IF NOT EXISTS entities (
   key TEXT NOT NULL UNIQUE,           -- type:name, normal form
   bare TEXT NOT NULL,                 -- the name across types
   written TEXT NOT NULL,              -- as first written
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  clusters INTEGER NOT NULL DEFAULT 0 -- about how many clusters have it in their set: an order
+                                      -- of search, never a result
 ) STRICT;
 CREATE INDEX IF NOT EXISTS entities_by_bare ON entities(bare);
 CREATE TABLE IF NOT EXISTS entity_aliases (
