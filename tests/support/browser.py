@@ -6,6 +6,7 @@ console messages, uncaught exceptions, violations of the content policy.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -43,7 +44,16 @@ FLAGS = (
 
 def find() -> str | None:
     """The browser of this machine, None where there is none."""
+    if shutil.which("bash") is None:
+        return None
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def _high(fd: int) -> int:
+    """The same descriptor out of the way of 3 and 4."""
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 20)
+    os.close(fd)
+    return moved
 
 
 class Browser:
@@ -51,12 +61,13 @@ class Browser:
 
     def __init__(self, program: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="lr-browser", dir="/tmp")
-        ours_in, theirs_out = os.pipe()
-        theirs_in, ours_out = os.pipe()
-        # The shell moves the ends to where the browser looks for them, then becomes it.
+        ours_in, theirs_out = (_high(fd) for fd in os.pipe())
+        theirs_in, ours_out = (_high(fd) for fd in os.pipe())
+        # The shell moves the ends to where the browser looks for them, then becomes it. A POSIX
+        # shell need not know descriptors above 9.
         script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", script, "sh", program, *FLAGS, f"--user-data-dir={self._profile}"],
+            ["bash", "-c", script, "bash", program, *FLAGS, f"--user-data-dir={self._profile}"],
             pass_fds=(theirs_in, theirs_out),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -183,15 +194,22 @@ class Tab:
         return answer["result"].get("value")
 
     def until(self, expression: str, seconds: float = SECONDS) -> Any:
-        """Wait until an expression is true (asked again at each frame), and return it."""
+        """Wait until an expression is true and return it. Asked every 50 ms, of the next page too
+        when it leads on."""
         look = (
             f"const found = ({expression}); if (found) done(found);"
             "else if (Date.now() > end) fail(new Error('never')); else setTimeout(look, 50);"
         )
-        return self.js(
+        script = (
             f"new Promise((done, fail) => {{ const end = Date.now() + {seconds * 1000};"
             f"const look = () => {{ {look} }}; look(); }})"
         )
+        while True:
+            try:
+                return self.js(script)
+            except AssertionError as error:
+                if "navigated" not in str(error):  # else the page it was asked of is gone
+                    raise
 
     def press(self, key: str) -> None:
         """One key."""
@@ -226,6 +244,13 @@ class Tab:
         """A picture of the page as a PNG file."""
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(b64decode(data["data"]))
+
+    def forget(self) -> None:
+        """Drop what was said so far."""
+        self.js("1")
+        self._browser.events = [
+            event for event in self._browser.events if event.get("sessionId") != self._session
+        ]
 
     def complaints(self) -> list[str]:
         """Errors and warnings of console, network and policy, and uncaught exceptions so far."""

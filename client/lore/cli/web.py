@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import sys
 
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Invocation
@@ -40,8 +41,13 @@ def web(inv: Invocation) -> int:
     why = run(
         where=inv.paths, workspace=inv.workspace, port=o.port or 0, idle_minutes=idle, tell=tell
     )
-    with suppress(OSError):  # the terminal may be gone
+    try:
         screen.note("" if why == "SIGINT" else f"lore web ended: {why}")
+    except OSError:
+        # The terminal is gone. Nobody reads what Python would still flush at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
     return 0
 
 

@@ -87,8 +87,9 @@ async def _run(
         await memory.connect()
         doors, port = Doors(), sock.getsockname()[1]
         guarded, live = app.build(memory, doors, port, await _home(memory, workspace))
+        ending = _ending()
         tell(f"http://{ADDRESS}:{port}{doors.base}enter?token={doors.token}")
-        return await _serve(sock, guarded, doors, live, idle_minutes)
+        return await _serve(sock, guarded, doors, live, idle_minutes, ending)
     finally:
         await memory.close()
 
@@ -106,8 +107,27 @@ async def _home(memory: Memory, workspace: str | None) -> str | None:
     return str(found) if found else None
 
 
+def _ending() -> "asyncio.Future[str]":
+    """Becomes the reason of the end; from now on signals are one."""
+    loop = asyncio.get_running_loop()
+    ending: asyncio.Future[str] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
+    return ending
+
+
+def _end(ending: "asyncio.Future[str]", why: str) -> None:
+    if not ending.done():
+        ending.set_result(why)
+
+
 async def _serve(
-    sock: socket.socket, guarded: ASGIApp, doors: Doors, live: Live, idle_minutes: float
+    sock: socket.socket,
+    guarded: ASGIApp,
+    doors: Doors,
+    live: Live,
+    idle_minutes: float,
+    ending: "asyncio.Future[str]",
 ) -> str:
     server = _Server(
         uvicorn.Config(
@@ -127,21 +147,12 @@ async def _serve(
             timeout_graceful_shutdown=LEAVE_SECONDS,
         )
     )
-    loop = asyncio.get_running_loop()
-    reason: asyncio.Future[str] = loop.create_future()
-
-    def end(why: str) -> None:
-        if not reason.done():
-            reason.set_result(why)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, end, signal.Signals(number).name)
-    watching = asyncio.create_task(_watch(doors, live, idle_minutes * 60, end))
+    watching = asyncio.create_task(_watch(doors, live, idle_minutes * 60, ending))
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        await asyncio.wait((reason, serving), return_when=asyncio.FIRST_COMPLETED)
-        end("the server stopped")
-        return reason.result()
+        await asyncio.wait((ending, serving), return_when=asyncio.FIRST_COMPLETED)
+        _end(ending, "the server stopped")
+        return ending.result()
     finally:
         watching.cancel()
         await live.close()
@@ -149,14 +160,16 @@ async def _serve(
         await serving
 
 
-async def _watch(doors: Doors, live: Live, idle_seconds: float, end: Callable[[str], None]) -> None:
+async def _watch(
+    doors: Doors, live: Live, idle_seconds: float, ending: "asyncio.Future[str]"
+) -> None:
     """End when our parent is gone or nobody came for ``idle_seconds``."""
     parent = os.getppid()
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if os.getppid() != parent:
-            end("its terminal is gone")
+            _end(ending, "what started it is gone")
         if len(live):
             doors.last_seen = time.monotonic()
         elif time.monotonic() - doors.last_seen > idle_seconds:
-            end(f"nobody looked for {idle_seconds / 60:g} min")
+            _end(ending, f"nobody looked for {idle_seconds / 60:g} min")

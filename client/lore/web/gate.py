@@ -76,6 +76,7 @@ _STATIC: Final = re.compile(r"static/[a-z.]+")
 ENTERED: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="refresh" content="0;url={base}"><title>lore</title>
+<link rel="icon" href="{base}static/icon.svg" type="image/svg+xml">
 <p><a href="{base}">Open the memory</a></p></html>
 """
 """The answer to the link. Not a redirect: a browser that came from another program's page would

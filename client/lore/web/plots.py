@@ -121,8 +121,8 @@ def calendar(counts: Mapping[date, int], end: date, weeks: int) -> Calendar:
     for number, day in enumerate(days):
         column, row = divmod(number, 7)
         count = counts.get(day, 0)
-        level = 0 if count == 0 else 1 + (count * LEVELS - 1) * LEVELS // (most * LEVELS)
-        cells.append(Cell(column * CELL, row * CELL, min(level, LEVELS), day, count))
+        level = -(-count * LEVELS // most) if count else 0
+        cells.append(Cell(column * CELL, row * CELL, level, day, count))
         if row == 0 and day.day <= 7:
             months.append(Tick(column * CELL, day.strftime("%b")))
     total = sum(cell.count for cell in cells)

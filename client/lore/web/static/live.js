@@ -37,7 +37,8 @@
     const known = new Map([...old.children].filter((c) => c.id).map((c) => [c.id, c]));
     const had = known.size > 0;
     let added = 0;
-    const children = [...fresh.childNodes].map((node) => {
+    let lost = null;
+    const wanted = [...fresh.childNodes].map((node) => {
       const before = node.id ? known.get(node.id) : undefined;
       if (before && (before.isEqualNode(node) || isBusy(before))) {
         return before;
@@ -46,7 +47,7 @@
       if (before) {
         keepOpen(before, copy);
         if (before.contains(document.activeElement)) {
-          queueMicrotask(() => focusOn(copy));
+          lost = copy;
         }
       } else if (node.id && had) {
         copy.classList.add("fresh");
@@ -54,7 +55,24 @@
       }
       return copy;
     });
-    old.replaceChildren(...children);
+    // What is kept must not leave the page even for a moment: it would lose the focus.
+    const kept = new Set(wanted);
+    for (const child of [...old.childNodes]) {
+      if (!kept.has(child)) {
+        child.remove();
+      }
+    }
+    let at = old.firstChild;
+    for (const node of wanted) {
+      if (node === at) {
+        at = at.nextSibling;
+      } else {
+        old.insertBefore(node, at);
+      }
+    }
+    if (lost) {
+      focusOn(lost);
+    }
     return added;
   };
 
