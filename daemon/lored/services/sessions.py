@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lore.errors import Ambiguous, Invalid, NotFound
 from lored.services.app import App, Call
-from lored.services.moments import instant, now
+from lored.services.moments import instant, now, zone
 from lored.store import session_list, sessions
 from lored.store.driver import Connection
 from lored.store.session_list import Filters
@@ -87,7 +87,7 @@ class Sessions:
 
         def read(conn: Connection) -> tuple[session_list.Page, dict[int, dict[str, Any]]]:
             page = session_list.page(conn, filters, after=after, limit=limit)
-            return page, sessions.briefs(conn, page.ids)
+            return page, sessions.briefs(conn, page.ids, zone())
 
         try:
             page, briefs = await self._app.registry.sessions.read(read)
@@ -104,7 +104,7 @@ class Sessions:
         ref = await self.resolve(name)
 
         def read(conn: Connection) -> dict[str, Any]:
-            found = sessions.briefs(conn, [ref.id]).get(ref.id)
+            found = sessions.briefs(conn, [ref.id], zone()).get(ref.id)
             if found is None:
                 raise NotFound(f"session {ref.native_id} was forgotten meanwhile")
             found["summary"] = sessions.summary(conn, ref.id)
@@ -146,7 +146,9 @@ class Sessions:
 
     async def announce(self, changed: Mapping[int, bool]) -> None:
         """Tell subscribers that sessions (row id -> whether it is new) were added or grew."""
-        briefs = await self._app.registry.sessions.read(lambda conn: sessions.briefs(conn, changed))
+        briefs = await self._app.registry.sessions.read(
+            lambda conn: sessions.briefs(conn, changed, zone())
+        )
         for number, brief in briefs.items():
             action = "added" if changed[number] else "grown"
             self._app.events.publish(

@@ -6,12 +6,14 @@ absent values left out. Native session ids are the ids that callers see.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from lored.core.clock import to_wire
 from lored.core.stored_text import decode
+from lored.core.summary import session_line
 from lored.store.driver import Connection
 from lored.store.session_list import STATUS, like
 from lored.store.session_marks import ROLLED_BACK
@@ -63,20 +65,20 @@ def find(conn: Connection, name: str) -> list[SessionRef]:
     return []
 
 
-def briefs(conn: Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """The wire briefs of sessions by row id; unknown ids are left out."""
+def briefs(conn: Connection, ids: Iterable[int], zone: tzinfo = UTC) -> dict[int, dict[str, Any]]:
+    """The wire briefs of sessions by row id, with days in ``zone``; unknown ids are left out."""
     wanted = list(ids)
     found: dict[int, dict[str, Any]] = {}
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
         marks = ",".join("?" * len(part))
         for row in conn.execute(f"SELECT {_BRIEF} FROM sessions s WHERE id IN ({marks})", part):
-            found[row[0]] = _brief(row)
+            found[row[0]] = _brief(row, zone)
     return found
 
 
-def _brief(row: Sequence[Any]) -> dict[str, Any]:
-    summary = orjson.loads(row[20])
+def _brief(row: Sequence[Any], zone: tzinfo) -> dict[str, Any]:
+    told = orjson.loads(row[20])
     tokens = orjson.loads(row[16])
     values = {
         "id": row[1],
@@ -99,8 +101,9 @@ def _brief(row: Sequence[Any]) -> dict[str, Any]:
         "forked_from": row[18],
         "is_subagent": bool(row[19]),
         "summary": {
-            "line": summary.get("line", ""),
-            "key_actions": summary.get("key_actions", ""),
+            # Told anew: the stored line ends as the session stood when it was written.
+            "line": session_line({**told, "status": row[10]}, row[8], zone) if told else "",
+            "key_actions": told.get("key_actions", ""),
         },
     }
     return {key: value for key, value in values.items() if value is not None}
