@@ -129,11 +129,11 @@ async def grow(memory: Memory, corpus: Corpus, start: int, end: int) -> None:
     await database.checkpoint()
 
 
-async def timed(call: Callable[[], Awaitable[Any]]) -> float:
-    """Milliseconds of one call."""
-    began = time.perf_counter()
+async def timed(call: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
+    """Milliseconds of one call, and of processor time of this process meanwhile."""
+    began, spent = time.perf_counter(), time.process_time()
     await call()
-    return (time.perf_counter() - began) * 1e3
+    return (time.perf_counter() - began) * 1e3, (time.process_time() - spent) * 1e3
 
 
 async def measure(memory: Memory, corpus: Corpus, bare: BareCommit, size: int, rounds: int) -> Any:
@@ -142,7 +142,7 @@ async def measure(memory: Memory, corpus: Corpus, bare: BareCommit, size: int, r
     last = await memory.remember_fact(**corpus.fact(next(serial)))
     known_at = last["fact"]["created_at"]
     name = last["fact"]["entities"][0]
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
 
     def ops(count: int) -> str:
         lines = []
@@ -173,8 +173,9 @@ async def measure(memory: Memory, corpus: Corpus, bare: BareCommit, size: int, r
         found.setdefault("fact", []).append(await timed(lambda: memory.fact(id=last["fact"]["id"])))
     return {
         label: {
-            "p50": round(statistics.median(values), 3),
-            "p99": round(sorted(values)[int(len(values) * 0.99)], 3),
+            "p50": round(statistics.median(wall for wall, _ in values), 3),
+            "p99": round(sorted(wall for wall, _ in values)[int(len(values) * 0.99)], 3),
+            "cpu": round(statistics.median(cpu for _, cpu in values), 3),
         }
         for label, values in found.items()
     }
@@ -226,21 +227,29 @@ def rows(size: str) -> list[Row]:
     for count in sizes:
         at = results[count]
         remember, bare = at["remember"]["p50"], at["bare commit"]["p50"]
-        note = f"p50 {remember} ms, p99 {at['remember']['p99']}; bare FULL commit {bare} ms"
+        note = (
+            f"p50 {remember} ms, p99 {at['remember']['p99']}, processor {at['remember']['cpu']}; "
+            f"bare FULL commit {bare} ms, processor {at['bare commit']['cpu']}"
+        )
         name = f"remember_fact / bare durable commit, {count:,} facts"
         found.append(Row(name, remember / bare, "x", 1.5, note=note))
     for call in ("remember", "recall"):
         ratio = results[high][call]["p50"] / results[low][call]["p50"]
-        note = f"p50 {results[low][call]['p50']} ms and {results[high][call]['p50']} ms"
+        few, many = results[low][call], results[high][call]
+        note = (
+            f"p50 {few['p50']} ms and {many['p50']} ms; processor {few['cpu']} and {many['cpu']} ms"
+        )
         found.append(Row(f"{call}: {high:,} facts / {low:,}", ratio, "x", 1.5, note=note))
     at = results[high]
     found += [
-        Row(f"recall_fact p50, {high:,} facts", at["recall"]["p50"], "ms", 5.0),
+        Row(f"recall_fact p50, {high:,} facts", at["recall"]["p50"], "ms", 5.0,
+            note=f"processor {at['recall']['cpu']} ms"),
         Row(f"recall_fact p99, {high:,} facts", at["recall"]["p99"], "ms", 20.0),
         Row(f"recall_fact as_of p50, {high:,} facts", at["recall as_of"]["p50"], "ms"),
-        Row(f"apply of 10, {high:,} facts", at["apply of 10"]["p50"], "ms", 30.0),
+        Row(f"apply of 10, {high:,} facts", at["apply of 10"]["p50"], "ms", 30.0,
+            note=f"processor {at['apply of 10']['cpu']} ms"),
         Row(f"snapshot of one entity, {high:,} facts", at["snapshot entity"]["p50"], "ms"),
-    ]
+    ]  # fmt: skip
     return found
 
 

@@ -9,6 +9,7 @@ processor time of daemon and worker together: what one core does in a second. El
 in which both work at once, stands beside it.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -33,19 +34,34 @@ POLL_S = 0.005
 NEWEST_WORD = "zyxquetzalnewest"
 
 
-def until(found: Callable[[], bool], seconds: float = 60.0) -> float:
-    """Seconds until ``found`` says yes. Raises TimeoutError."""
+def until(found: Callable[[], bool], seconds: float = 60.0, every: float = POLL_S) -> float:
+    """Seconds until ``found`` says yes, asked ``every`` so many. Raises TimeoutError."""
     began = time.perf_counter()
     while not found():
         if time.perf_counter() - began > seconds:
             raise TimeoutError
-        time.sleep(POLL_S)
+        time.sleep(every)
     return time.perf_counter() - began
 
 
 def is_found(client: RawClient, word: str) -> bool:
     """Whether a search everywhere finds ``word``."""
     return bool(client.call("episodic_recall", query=word, everywhere=True, limit=1)["sessions"])
+
+
+def await_index(client: RawClient, meter: Meter) -> dict[str, Any]:
+    """Wait until everything is read, looking at the processes meanwhile and asking nothing:
+    questions would be part of what is measured."""
+    asked = client.send("index_wait")
+    client.sock.settimeout(0.25)
+    try:
+        while asked not in client.order:
+            meter.look()
+            with contextlib.suppress(TimeoutError):
+                client.read()
+    finally:
+        client.sock.settimeout(DEADLINE_S)
+    return client.wait(asked)
 
 
 def backfill(home: Path, size: int, *, embed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -57,27 +73,18 @@ def backfill(home: Path, size: int, *, embed: bool) -> tuple[dict[str, Any], dic
         meter = Meter(daemon.pid)
         before = meter.look().cpu_s
         ready = time.perf_counter()
-        until(lambda: is_found(client, NEWEST_WORD), 600)
+        until(lambda: is_found(client, NEWEST_WORD), 600, every=0.05)
         newest = time.perf_counter()
-        ended = False
-
-        def done() -> bool:
-            nonlocal ended
-            meter.look()
-            ended = client.call("index_status")["state"] == "idle"
-            return ended
-
-        while not done():
-            time.sleep(0.05)
+        counts = await_index(client, meter)
         elapsed = time.perf_counter() - ready
         used: Usage = meter.look()
-        counts = client.call("index_wait")
         status = client.call("index_status")
         client.call("maintain")
         stored = sum(f.stat().st_size for f in Path(daemon.paths.sessions_db).parent.glob(
             Path(daemon.paths.sessions_db).name + "*"))  # fmt: skip
     figures = {
         "per_core": size / 1e6 / (used.cpu_s - before),
+        "by_process": used.by_process,
         "elapsed": size / 1e6 / elapsed,
         "newest_s": newest - began,
         "newest_after_ready_s": newest - ready,
@@ -169,7 +176,9 @@ def rows(size: str) -> list[Row]:
                 "MB/s",
                 bar,
                 "high",
-                f"{mb}, {figures['messages']:,} messages; elapsed {figures['elapsed']:.1f} MB/s",
+                f"{mb}, {figures['messages']:,} messages; processor seconds: "
+                + ", ".join(f"{k} {v:.1f}" for k, v in figures["by_process"].items())
+                + f"; elapsed {figures['elapsed']:.1f} MB/s",
             )
         )
     both = found[True]

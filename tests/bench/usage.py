@@ -12,12 +12,14 @@ import psutil
 @dataclass(slots=True)
 class Usage:
     """Sums over the processes: seconds of processor time, bytes fetched from the disk, calls of
-    read; peak resident bytes per kind of process (`daemon`, `worker`, `model`, `other`)."""
+    read; peak resident bytes, and the seconds again, per kind of process (`daemon`, `worker`,
+    `model`, `other`)."""
 
     cpu_s: float = 0.0
     disk_bytes: int = 0
     reads: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
+    by_process: dict[str, float] = field(default_factory=dict)
 
 
 class Meter:
@@ -43,6 +45,7 @@ class Meter:
             total.cpu_s += cpu
             total.disk_bytes += disk
             total.reads += reads
+            total.by_process[kind] = total.by_process.get(kind, 0.0) + cpu
             total.peaks[kind] = max(peak, total.peaks.get(kind, 0))
         return total
 
