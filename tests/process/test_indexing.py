@@ -41,19 +41,17 @@ def copy_samples(home: Path, *, everything: bool = False) -> None:
 def until(check: Callable[[], Any], what: str) -> Any:
     """The first true answer of ``check``, asked again and again."""
     end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        found = check()
-        if found:
-            return found
+    while not (found := check()):
+        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
         time.sleep(0.01)
-    raise AssertionError(f"not within {DEADLINE:g} s: {what}")
+    return found
 
 
 TABLES = {
     "sessions": "SELECT agent, native_id, parent, forked_from, is_subagent, workspace, cwd, "
-    "branch, commit_id, model, title, agent_version, status, started_at, ended_at, cost_usd, tokens, "
-    "message_count, user_count, action_count, positions, shared, born_at, fold, summary, extra "
-    "FROM sessions",
+    "branch, commit_id, model, title, agent_version, status, started_at, ended_at, cost_usd, "
+    "tokens, message_count, user_count, action_count, positions, shared, born_at, fold, summary, "
+    "extra FROM sessions",
     "messages": "SELECT s.native_id, m.key, m.record_key, m.position, m.role, m.at, m.text, "
     "m.truncated_bytes, m.flags FROM messages m JOIN sessions s ON s.id = m.session",
     "message_links": "SELECT s.native_id, l.position, m.key FROM message_links l "
@@ -137,13 +135,13 @@ def test_every_sample_is_read_whole(home: Path) -> None:
             continue
         row = read[name]
         assert row[4] == row[5], f"{name}: an unfinished line is left"
-        if not name.endswith(".zst"):
+        if not name.endswith(".zst") and '"torn":1' not in row[12]:
             assert row[4] == (home / name[1:]).stat().st_size, name
         assert row[13] == 0 and row[15] == 1
     for root in status["roots"]:
         assert root["quarantined"] == 0
-        lost = {k: v for k, v in root.get("damage", {}).items() if k not in ("glued", "spliced")}
-        assert not lost, root["agent"]
+        # What is not recovered is the torn end of a file, counted as such.
+        assert set(root.get("damage", {})) <= {"glued", "spliced", "torn"}, root["agent"]
 
     with_words = {row[0] for row in stored["words"]}
     for _, key, _, _, role, _, text, _, _ in stored["messages"]:
@@ -172,7 +170,10 @@ def test_kill_9_in_the_middle_changes_nothing(undisturbed: Any, victim: str, hom
                     total = sum(root.get("messages", 0) for root in status["roots"])
                     return status if total >= kill_at or status["state"] == "idle" else None
 
-                status = until(stored, f"{kill_at} messages")
+                try:
+                    status = until(stored, f"{kill_at} messages")
+                except AssertionError as error:
+                    raise AssertionError(f"{error}: {client.call('index_status')}") from None
                 if victim == "daemon":
                     worker = status.get("worker")
                     daemon.kill()
@@ -376,7 +377,7 @@ def test_session_names_prefixes_and_spans(daemon: RunningDaemon, client: RawClie
 
 def test_no_worker_is_left_when_idle_or_stopped(home: Path) -> None:
     session_path(home / "user", ONE).write_bytes(said(ONE, "hello", 1))
-    with start_daemon(home) as daemon:
+    with start_daemon(home, may_be_dead=True) as daemon:
         with daemon.connect(60) as client:
             client.hello()
             client.call("index_wait")

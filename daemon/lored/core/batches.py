@@ -120,7 +120,7 @@ class Batch:
     """Rows of one file, in file order, and the place after them.
 
     ``patches``: native id -> changed session fields. ``folds``: native id -> (fold state as
-    MessagePack, rendered summary as JSON or None while the file goes on). ``last``: the file
+    MessagePack, rendered summary as JSON). ``last``: the file
     is read to its end. ``segment``: name of the segment that the vectors belong to.
     """
 
@@ -128,7 +128,7 @@ class Batch:
     place: Place
     rows: list[Row] = field(default_factory=list)
     patches: dict[str, dict[str, Any]] = field(default_factory=dict)
-    folds: dict[str, tuple[bytes, str | None]] = field(default_factory=dict)
+    folds: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     damage: dict[str, int] = field(default_factory=dict)
     redactions: dict[str, int] = field(default_factory=dict)
     sidecars: list[SidecarSeen] = field(default_factory=list)

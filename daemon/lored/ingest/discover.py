@@ -74,6 +74,8 @@ class Walker:
         self._folders: dict[str, _Folder] = {}
         self._owners: dict[str, list[str]] = {}
         self._parsers: dict[str, str] = {}
+        self.steps = 0
+        """Counts what was looked at: whether a walk gets on."""
 
     def parser(self, path: str) -> str | None:
         """Name of the parser of a listed transcript, None for anything else."""
@@ -91,6 +93,7 @@ class Walker:
         seen_folders = set()
         while stack:
             path, relative = stack.pop()
+            self.steps += 1
             if time.monotonic() > end:
                 listing.complete = False
                 break
@@ -102,6 +105,7 @@ class Walker:
             listing.odd_names += folder.odd_names
             for entry in folder.files:
                 self._look(entry, listing)
+                self.steps += 1
             stack.extend(folder.folders)
         if below is not None:
             listing.complete = False
@@ -125,6 +129,12 @@ class Walker:
     def owners(self, path: str) -> list[str]:
         """The transcripts that a sidecar belongs to."""
         return self._owners.get(path, [])
+
+    def sidecars(self, path: str) -> list[str]:
+        """Where the sidecars of a listed transcript would be."""
+        name = self._parsers.get(path)
+        find = None if name is None else getattr(PARSERS[name], "sidecars", None)
+        return [] if find is None else list(find(path))
 
     def _list(
         self, path: str, relative: str, listing: Listing, linked: set[tuple[int, int]]

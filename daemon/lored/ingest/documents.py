@@ -67,7 +67,7 @@ def read_document(
         if harvest.full():
             beat(0)
             yield harvest.cut(_place(data, found, None, version), last=False)
-    sidecars = read_sidecars(parser, path, harvest)
+    sidecars = read_sidecars(parser, path, harvest, [])
     if not harvest.barred:
         place = _place(data, found, looked_at, version)
         yield harvest.cut(place, last=True, sidecars=sidecars)

@@ -123,6 +123,11 @@ class Harvest:
         self._records = 0
         self._bytes = 0
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was taken since the beginning of the job."""
+        return not self._books
+
     def full(self) -> bool:
         """Whether the batch should be cut after this record."""
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
@@ -190,21 +195,19 @@ class Harvest:
         self._spoken = [(moved[i], text) for i, text in self._spoken if i in moved]
 
     def cut(self, place: Place, *, last: bool, sidecars: Sequence[SidecarSeen] = ()) -> Batch:
-        """The batch of all records since the last cut. Summaries are rendered when ``last``."""
-        folds: dict[str, tuple[bytes, str | None]] = {}
+        """The batch of all records since the last cut, with the summaries as of now: so a
+        summary is never behind what is stored, wherever the reading is cut."""
+        folds: dict[str, tuple[bytes, str]] = {}
         patches: dict[str, dict[str, Any]] = {}
-        for name in self._books if last else self._touched:
+        for name in self._touched:
             book = self._books[name]
-            if book.known.barred:
-                continue
-            if book.records:
-                summary.fold(book.known.fold, book.records)
-                book.records = []
+            summary.fold(book.known.fold, book.records)
+            book.records = []
             if book.patch:
                 patches[name] = book.patch
                 merge(book.known.fields, book.patch)
                 book.patch = {}
-            text = orjson.dumps(self._render(book)).decode() if last else None
+            text = orjson.dumps(self._render(book)).decode()
             folds[name] = (msgpack.packb(book.known.fold), text)
         rows = self._rows
         for (index, _), vector in zip(self._spoken, self._vectors(), strict=True):

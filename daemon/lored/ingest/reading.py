@@ -13,7 +13,7 @@ same, however the reading was cut.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import blake3
@@ -67,6 +67,8 @@ class Job:
     slice_bytes: int = 8 << 20
     sidecar: bool = False
     """A file about sessions, read by itself."""
+    known: list[list[Any]] = field(default_factory=list)
+    """Sidecars as they were when they were last read (fields of `batches.SidecarSeen`)."""
 
 
 OpenHarvest = Callable[[str, int | None], Harvest]
@@ -152,13 +154,19 @@ class _Reading:
                     return
         if lines.nul_bytes:
             harvest.damage("nul")
-        end = lines.end
-        if lines.reached > end and job.settle and is_object(lines.rest):
-            self._parse(lines.rest, end)
-            end = lines.reached
-        sidecars = read_sidecars(self.parser, self.path, harvest)
+        end, reached = lines.end, lines.reached
+        if reached > end and job.settle:
+            if is_object(lines.rest):
+                self._parse(lines.rest, end)
+                end = reached
+            elif lines.rest.strip(b"\0 \t\r"):
+                harvest.damage("torn")
+                reached = end  # not looked at again until it changes
+        sidecars = read_sidecars(self.parser, self.path, harvest, job.known)
         if not harvest.barred:
-            place = self._place(end, lines, reached=lines.reached)
+            place = self._place(end, lines, reached=lines.reached)._replace(
+                scanned=reached, pending=reached > end
+            )
             yield harvest.cut(place, last=True, sidecars=sidecars)
 
     def _parse(self, data: bytes, offset: int) -> None:
@@ -239,9 +247,13 @@ def is_object(data: bytes) -> bool:
         return False
 
 
-def read_sidecars(parser: Any, path: str, harvest: Harvest) -> list[SidecarSeen]:
-    """Take the records of a transcript's sidecars; what was read. A missing one is no error."""
+def read_sidecars(
+    parser: Any, path: str, harvest: Harvest, known: list[list[Any]]
+) -> list[SidecarSeen]:
+    """Take the records of a transcript's sidecars; what was read. A missing one is no error;
+    one that is as ``known`` is left alone when its transcript has nothing new either."""
     seen = []
+    quiet = harvest.idle
     for name in parser.sidecars(path):
         try:
             source = open_source(name)
@@ -249,6 +261,10 @@ def read_sidecars(parser: Any, path: str, harvest: Harvest) -> list[SidecarSeen]
             continue
         try:
             found, looked_at = source.stat(), now()
+            mtime_ns = trusted_mtime(found.st_mtime_ns, looked_at)
+            here = SidecarSeen(name, found.st_dev, found.st_ino, found.st_size, mtime_ns)
+            if quiet and mtime_ns is not None and list(here) in known:
+                continue
             data = source.head(SIDECAR_BYTES + 1)
         except OSError:
             continue
@@ -258,13 +274,5 @@ def read_sidecars(parser: Any, path: str, harvest: Harvest) -> list[SidecarSeen]
             harvest.damage("sidecar_too_long")
             continue
         harvest.take(parser.parse_sidecar(name, data))
-        seen.append(
-            SidecarSeen(
-                name,
-                found.st_dev,
-                found.st_ino,
-                found.st_size,
-                trusted_mtime(found.st_mtime_ns, looked_at),
-            )
-        )
+        seen.append(here)
     return seen

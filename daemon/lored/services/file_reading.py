@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from lored.core.batches import Batch
-from lored.core.reconcile import Cursor
+from lored.core.reconcile import SETTLE_SECONDS, Cursor
 from lored.core.transcripts import PARSERS
 from lored.ingest.pipeline import Outcome, Pipeline
 from lored.ingest.reading import Job
@@ -99,9 +99,10 @@ class FileReading:
             root.spec.agent,
             parser or root.spec.agent,
             **fields,
-            settle=step.change == "settle",
+            settle=clock() * 1_000 - step.seen.mtime_ns > SETTLE_SECONDS * 1_000_000_000,
             slice_bytes=SLICE_BYTES,
             sidecar=parser is None,
+            known=_known_sidecars(root, path),
         )
         done = fields["offset"]
 
@@ -235,3 +236,13 @@ class FileReading:
         cursor = await self._app.registry.sessions.write(write)
         if cursor is not None:
             root.know(cursor)
+
+
+def _known_sidecars(root: Root, path: str) -> list[list[Any]]:
+    """The sidecars of a transcript as they were when they were last read."""
+    found = []
+    for name in root.walker.sidecars(path):
+        cursor = root.cursors.get(name)
+        if cursor is not None:
+            found.append([name, cursor.device, cursor.inode, cursor.size, cursor.mtime_ns])
+    return found

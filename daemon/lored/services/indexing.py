@@ -230,6 +230,8 @@ class Indexing:
         if reading.kind in ("more", "anew"):
             self.backlog.add(again)
             self.tickets.stored(path, set(reading.sessions), reading.messages)
+        elif path in self.backlog:  # it changed while it was read
+            self.tickets.stored(path, set(reading.sessions), reading.messages)
         elif failed and cursor is not None and cursor.failures == 1:
             self.backlog.add(again)  # it may have been killed from outside
         else:

@@ -82,7 +82,7 @@ class Looking:
             old = self.roots.get(root.key)
             if old is not None:
                 root.cursors, root.by_inode = old.cursors, old.by_inode
-                root.thread, root.turn = old.thread, old.turn
+                root.busy, root.turn = old.busy, old.turn
             made[root.key] = root
         before = list(self.roots.values())
         for root in before:

@@ -21,11 +21,11 @@ from lored.watch.hints import Hints, Watched
 
 T = TypeVar("T")
 
-WALK_SECONDS: Final = 60.0
+WALK_SECONDS: Final = 300.0
 """A walk that takes longer is cut, and what it found is used; 10,000 files take 0.05 s."""
 
-DEAD_SECONDS: Final = 5.0
-"""A walk that does not come back this long after its own deadline hangs in the system."""
+DEAD_SECONDS: Final = 10.0
+"""A walk that does not get to the next file for so long hangs in the system."""
 
 RECENT_SECONDS: Final = 3_600
 """Files changed within this are looked at more often where events are missing."""
@@ -47,7 +47,8 @@ class Root:
     by_inode: dict[tuple[int | None, int | None], str] = field(default_factory=dict)
     watched: Watched | None = None
     places: list[tuple[str, bool]] = field(default_factory=list)
-    thread: threading.Thread | None = None
+    busy: threading.Event = field(default_factory=threading.Event)
+    """A thread is in this root, perhaps for ever."""
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     exists: bool = False
     files: int = 0
@@ -104,7 +105,7 @@ class Root:
 
     async def sweep(self, hints: Hints | None, now: int) -> Plan:
         """Walk the whole root and say what is to be read. Raises `NotAnswering`."""
-        listing = await self._in_thread(lambda: self._walk(hints), WALK_SECONDS + DEAD_SECONDS)
+        listing = await self._in_thread(lambda: self._walk(hints))
         self.exists, self.complete = listing.exists, listing.complete
         self.folders, self.errors = listing.folders, listing.errors
         self.odd_names, self.swept_at = listing.odd_names, now
@@ -127,9 +128,7 @@ class Root:
 
     async def look(self, paths: set[str], now: int) -> Plan:
         """What is to be read of some paths (files or folders). Raises `NotAnswering`."""
-        files, cursors = await self._in_thread(
-            lambda: self._look(paths), WALK_SECONDS + DEAD_SECONDS
-        )
+        files, cursors = await self._in_thread(lambda: self._look(paths))
         # The cursors are chosen so that what is not listed is really gone.
         return self._plan(files, cursors, now, complete=True)
 
@@ -201,13 +200,13 @@ class Root:
             and (cursor.mtime_ns is None or cursor.mtime_ns > limit)
         }
 
-    async def _in_thread(self, work: Callable[[], T], seconds: float) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run ``work`` in a thread of this root, one after the other."""
         async with self.turn:
-            return await self._in_turn(work, seconds)
+            return await self._in_turn(work)
 
-    async def _in_turn(self, work: Callable[[], T], seconds: float) -> T:
-        if self.thread is not None and self.thread.is_alive():
+    async def _in_turn(self, work: Callable[[], T]) -> T:
+        if self.busy.is_set():
             self.hanging = True
             raise NotAnswering(f"{self.spec.path} does not answer")
         loop = asyncio.get_running_loop()
@@ -221,20 +220,27 @@ class Root:
             try:
                 result = work()
             except Exception as error:
+                self.busy.clear()
                 _tell(loop, settle, done.set_exception, error)
             else:
+                self.busy.clear()
                 _tell(loop, settle, done.set_result, result)
 
-        self.thread = threading.Thread(target=run, name=f"walk {self.spec.agent}", daemon=True)
-        self.thread.start()
-        try:
-            async with asyncio.timeout(seconds):
-                result = await done
-        except TimeoutError:
-            self.hanging = True
-            raise NotAnswering(
-                f"{self.spec.path} does not answer for {seconds:g} s (a dead mount?)"
-            ) from None
+        self.busy.set()
+        threading.Thread(target=run, name=f"walk {self.spec.agent}", daemon=True).start()
+        while True:
+            steps = self.walker.steps
+            try:
+                async with asyncio.timeout(DEAD_SECONDS):
+                    result = await asyncio.shield(done)
+            except TimeoutError:
+                if self.walker.steps != steps:
+                    continue
+                self.hanging = True
+                raise NotAnswering(
+                    f"{self.spec.path} does not answer for {DEAD_SECONDS:g} s (a dead mount?)"
+                ) from None
+            break
         self.hanging = False
         return result
 

@@ -296,11 +296,10 @@ class _Writing:
             session = self.session(name)
             if session is None:
                 continue
-            if summary is not None:
-                told = orjson.loads(summary).get("status")
-                session.fields["status"] = told or session.fields["status"]
+            told = orjson.loads(summary).get("status")
+            session.fields["status"] = told or session.fields["status"]
             self.conn.execute(
-                "UPDATE sessions SET fold = ?, summary = coalesce(?, summary) WHERE id = ?",
+                "UPDATE sessions SET fold = ?, summary = ? WHERE id = ?",
                 (state, summary, session.id),
             )
         if own is not None and batch.last:
