@@ -8,6 +8,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lore.cli import times
 from lore.errors import NotFound
 from lore.web import plots, site
 from lore.web.forms import scope_of
@@ -17,11 +18,14 @@ from lore.wire.methods import KINDS
 SHOWN: Final = 100
 """Facts on one page."""
 
-SPAN_SECONDS: Final = 600.0
-"""How long the day of the oldest fact is remembered; it hardly ever changes."""
+SPAN_SECONDS: Final = 60.0
+"""How long the first day of the sliders is remembered; it hardly ever changes."""
 
 FIRST_DAY: Final = date(2000, 1, 1)
-"""Where the search for the oldest fact begins; earlier ones are reached by writing a date."""
+"""No slider begins earlier; earlier times are reached by writing a date."""
+
+NEWEST: Final = 200
+"""Facts whose beginning is looked at for the sliders: one answer."""
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -160,7 +164,7 @@ def by_cluster(facts: Iterable[Map]) -> list[Map]:
 
 async def travel(request: Request, memory: Memory, workspace: str | None) -> dict[str, Any]:
     """The time that a page is asked for, from the sliders (`valid_day`, `known_day`: days after
-    the first fact) or from dates (`as_of`, `known_at`), and what the form needs.
+    the first one) or from dates (`as_of`, `known_at`), and what the form needs.
 
     A date means the end of that day, in the local zone, as people mean it. The last position of
     a slider is now.
@@ -192,27 +196,23 @@ def _date(text: str, default: date) -> date:
 
 
 async def first_day(memory: Memory, workspace: str | None) -> date:
-    """The day on which the oldest fact here was recorded, found by halving; today without one.
-
-    About 14 counts, which the daemon makes from an index.
-    """
+    """Where the sliders begin: the day on which the oldest fact here was recorded, found by
+    halving (about 14 counts, which the daemon makes from an index), or the day since when one of
+    the newest facts is true, if that is earlier. Today without any fact."""
+    everything: Map = {**reads(workspace), "include_superseded": True}
 
     async def ask() -> date:
         low, high = FIRST_DAY, plots.today()
         while low < high:
             middle = low + (high - low) / 2
-            answer = await memory.call(
-                "facts",
-                until=f"{middle}T23:59:59",
-                include_superseded=True,
-                limit=1,
-                **reads(workspace),
-            )
-            if answer["total"]:
+            until = f"{middle}T23:59:59"
+            if (await memory.call("facts", until=until, limit=1, **everything))["total"]:
                 high = middle
             else:
                 low = middle + timedelta(days=1)
-        return low
+        newest = (await memory.call("facts", limit=NEWEST, **everything))["facts"]
+        since = [_date(times.day(str(fact["valid_from"])), low) for fact in newest]
+        return max(min([low, *since]), FIRST_DAY)
 
     found: date = await memory.kept(f"first:{workspace}", SPAN_SECONDS, ask)
     return found
