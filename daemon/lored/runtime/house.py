@@ -52,10 +52,7 @@ class House:
         self._classes: list[tuple[str, type]] = []
         for name, where in table:
             module, _, attribute = where.partition(":")
-            try:
-                self._classes.append((name, getattr(importlib.import_module(module), attribute)))
-            except ImportError as error:
-                log.warning("service_missing", service=name, exc_info=error)
+            self._classes.append((name, getattr(importlib.import_module(module), attribute)))
         self._started: list[tuple[str, Any]] = []
 
     async def open(self) -> None:

@@ -4,34 +4,40 @@ Loading them all loads most of the daemon: so it is a function, and the conversa
 (session.py) can be had before.
 """
 
-import importlib
-
 from lored.rpc.dispatch import Handler
-
-_NAMESPACES = (
-    "session",
-    "care",
-    "upkeep",
-    "workspaces",
-    "facts",
-    "triage",
-    "sessions",
-    "indexing",
-    "recall",
-    "context",
-    "portability",
-)
 
 
 def load() -> dict[str, Handler]:
     """Method name -> handler. Raises `RuntimeError` for a method with two."""
+    from lored.rpc.handlers import (
+        care,
+        context,
+        facts,
+        indexing,
+        portability,
+        recall,
+        session,
+        sessions,
+        triage,
+        upkeep,
+        workspaces,
+    )
+
     merged: dict[str, Handler] = {}
-    for name in _NAMESPACES:
-        try:
-            found = importlib.import_module(f"{__name__}.{name}").HANDLERS
-        except ImportError:
-            continue
-        for method, handler in found.items():
+    for namespace in (
+        session,
+        care,
+        upkeep,
+        workspaces,
+        facts,
+        triage,
+        sessions,
+        indexing,
+        recall,
+        context,
+        portability,
+    ):
+        for method, handler in namespace.HANDLERS.items():
             if method in merged:
                 raise RuntimeError(f"two handlers for {method}")
             merged[method] = handler
