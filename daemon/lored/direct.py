@@ -16,6 +16,7 @@ import inspect
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import aiosqlite
@@ -146,7 +147,9 @@ class Reader:
             backups_dir=paths.backups_dir,
         )
         workspaces = Workspaces(registry, os.path.expanduser("~"))
-        self._app = App(paths, config.load(paths.config_file), registry, Events(), workspaces)
+        # Without the model's process: it costs a second and memory for a single question.
+        settings = replace(config.load(paths.config_file), embed_model="static")
+        self._app = App(paths, settings, registry, Events(), workspaces)
         try:
             self._runner.run(self._open())
         except BaseException as error:
