@@ -450,3 +450,13 @@ def test_it_can_be_stopped_while_it_opens(home: Path) -> None:
     process.terminate()
     assert process.wait(5) == 0 and time.monotonic() - began < 5
     assert not (home / "run" / "lore.sock").exists()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs proc(5)")
+def test_closed_standard_descriptors_are_not_given_to_stores(home: Path) -> None:
+    shell = ["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *RUN]
+    with start_daemon(home, command=shell) as daemon, daemon.connect() as client:
+        client.hello()
+        client.call("remember_fact", text="kept", scope="global")
+        targets = [os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in range(3)]
+        assert targets == ["/dev/null"] * 3

@@ -51,7 +51,8 @@ def run(services: "ServiceTable") -> int:
     began = time.monotonic()
     os.umask(0o077)
     os.chdir("/")
-    faulthandler.enable()
+    start.fill_standard_descriptors()
+    faulthandler.enable(2)
     notifier = Notifier()
     sink: Sink | None = None
     try:
@@ -279,6 +280,6 @@ class Daemon:
     def _force(self, reason: str) -> None:
         """Called on the signal thread when the drain hangs."""
         log.critical("forced_end", reason=reason)
-        faulthandler.dump_traceback()
+        faulthandler.dump_traceback(2)
         self.let_go()
         os._exit(SOFTWARE)

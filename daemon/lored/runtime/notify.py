@@ -37,7 +37,7 @@ class Notifier:
             address = "\0" + address[1:]
         with (
             contextlib.suppress(OSError),  # a supervisor that is gone needs no news
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as line,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line,
         ):
             line.settimeout(0.5)
             line.connect(address)

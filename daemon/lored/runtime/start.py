@@ -116,6 +116,16 @@ def _acquire_within(lock: Lock, seconds: float) -> bool:
     return True
 
 
+def fill_standard_descriptors() -> None:
+    """Open /dev/null for each of 0, 1, 2 that is closed: else a store file would get that
+    number, and a message for stderr would be written into it."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+
+
 def limit_process() -> None:
     """Room for descriptors; no core dumps, since they would hold memory text."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
