@@ -79,9 +79,13 @@ def test_the_same_statement_written_again() -> None:
 
 
 def test_what_cannot_be_a_fact() -> None:
-    for text in ("", "   \n", "a\0b"):
+    for text in ("", "   \n", "a\0b", "half \ud83d"):
         with pytest.raises(Invalid):
             facts.check(Statement(text))
+    with pytest.raises(Invalid, match="source"):
+        facts.check(Statement("x", source="\ud83d"))
+    with pytest.raises(Invalid, match="tags"):
+        facts.check(Statement("x", tags=["\ud83d"]))
     with pytest.raises(Limit, match="65536"):
         facts.check(Statement("x" * 65_537))
     with pytest.raises(Limit, match="65536"):

@@ -130,8 +130,14 @@ async def test_a_read_creates_no_store(memory: Memory) -> None:
     await memory.facts()
     await memory.recall_fact(query="x")
     await memory.snapshot(scopes=["stats", "workspace"])
-    with pytest.raises(NotFound):
-        await memory.fact(id="F1")
+    for call in (
+        memory.fact(id="F1"),
+        memory.undo(),
+        memory.apply_text("forget id=F1"),
+        memory.entities(merge=["tool:a", "tool:b"]),
+    ):
+        with pytest.raises(NotFound):
+            await call
     assert memory.app.registry.known_workspaces() == []
 
 

@@ -75,7 +75,7 @@ def check(statement: Statement) -> Statement:
         raise Invalid("text is empty: state something")
     if "\0" in text:
         raise Invalid("text holds a NUL character")
-    size = len(text.encode("utf-8", "surrogatepass"))
+    size = _size(text, "text")
     if size > TEXT_BYTES:
         raise Limit(
             f"text has {size} bytes, a fact may have {TEXT_BYTES}; "
@@ -90,7 +90,16 @@ def check(statement: Statement) -> Statement:
         value = getattr(statement, name)
         if value is not None and len(value) > FIELD_CHARS:
             raise Limit(f"{name} has {len(value)} characters, at most {FIELD_CHARS} are kept")
+        _size(value or "", name)
     return statement
+
+
+def _size(text: str, name: str) -> int:
+    """Bytes of a text; raises `Invalid` for half of a surrogate pair, which no file can hold."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise Invalid(f"{name} is not valid Unicode (a lone surrogate)") from None
 
 
 def tidy(values: Iterable[str], name: str) -> list[str]:
@@ -101,6 +110,7 @@ def tidy(values: Iterable[str], name: str) -> list[str]:
     for value in kept:
         if len(value) > TAG_CHARS:
             raise Limit(f"{name}: {value[:20]!r}... has more than {TAG_CHARS} characters")
+        _size(value, name)
     return kept
 
 

@@ -26,6 +26,8 @@ async def undo(app: App, triage: "Triage", call: Call, params: Map) -> Map:
     if scope and asked and scope != asked:
         raise Invalid(f"{name} is {scope}, but scope={asked} was given")
     target = await for_write(app, call, {**params, "scope": asked or scope})
+    if target.workspace is not None and not app.registry.has_facts(target.workspace):
+        raise NotFound("nothing to undo here: this workspace has no facts of its own")
     async with opened(app, target) as database:
 
         def write(conn: Connection) -> tuple[Map, list[Entry]]:

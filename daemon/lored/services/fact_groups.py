@@ -164,10 +164,13 @@ async def _join(
 
 
 async def _where(app: App, call: Call, params: Map, entity: str, where: Map) -> Map:
-    """The scope whose entity is meant: the only one of the call that knows it."""
+    """The scope whose entity is meant: the only one of the call that knows it, else the
+    default. Raises `NotFound` when none does."""
     having = []
     for target in await for_read(app, call, params):
         async with opened(app, target) as database:
             if await database.read(lambda c: facts_entities.matching(c, entity)):
                 having.append(target.scope)
+    if not having:
+        raise NotFound(f"no entity {entity} here; `lore entities` lists the known ones")
     return {**where, "scope": having[0]} if len(having) == 1 else where

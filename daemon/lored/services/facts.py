@@ -74,6 +74,7 @@ class Facts:
         near = asyncio.ensure_future(
             related.gather(self._app, [target, *others], names, prepared.vector)
         )
+        near.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
             async with opened(self._app, target) as database:
                 other = await related.look_at(self._app, others)
@@ -212,7 +213,9 @@ class Facts:
         if warned:
             answer["warnings"] = warned
         if fresh:
-            self._after(target, stated, answer["new"], "updated")
+            old_now = {"action": "superseded", "fact": answer["old"]}
+        self._app.events.publish("facts", old_now, target.workspace)
+        self._after(target, stated, answer["new"], "updated")
         return answer
 
     def replace(self, conn: Connection, batch: Batch, old: Fact, prepared: Prepared) -> Stated:

@@ -160,7 +160,7 @@ class Triage:
                 "the workspace: send two batches",
                 {},
             )
-        return GLOBAL if found["global"] else default
+        return GLOBAL if found["global"] or not places else default
 
     async def _having(self, target: Target, refs: dict[ids.Ref, Op]) -> set[ids.Ref]:
         """Which of the names this store has."""
