@@ -1,7 +1,11 @@
-"""A snapshot as text for people and prompts. Collisions carry the lines that `apply` takes."""
+"""A snapshot as text for people and prompts. Collisions carry the lines that `apply` takes.
+
+What was stored is data of others: terminal sequences and invisible characters are left out.
+"""
 
 from typing import Any
 
+from lored.core.excerpts import harmless
 from lored.services.fact_views import Map
 
 TEXT_CHARS = 300
@@ -20,7 +24,7 @@ def render(answer: Map) -> str:
         else:
             lines += _view(value)
         blocks.append("\n".join(lines))
-    return "\n\n".join(blocks) + "\n"
+    return harmless("\n\n".join(blocks)) + "\n"
 
 
 def fact_line(fact: Map) -> str:
