@@ -78,12 +78,17 @@ def test_no_file_of_ours_is_open_to_others_under_any_umask(home: Path, mask: str
 
 
 def test_no_core_dump_and_no_look_inside_by_others(daemon: RunningDaemon) -> None:
-    """RLIMIT_CORE is 0, and the kernel treats the process as not dumpable, so that not even a
-    piped core handler or a debugger of the same user gets its memory."""
+    """RLIMIT_CORE is 0; and the process is not dumpable, so that neither a piped core handler
+    nor a debugger of the same user gets its memory."""
     limits = Path(f"/proc/{daemon.pid}/limits").read_text()
     (line,) = [one for one in limits.splitlines() if one.startswith("Max core file size")]
     assert line.split()[4] == "0"
-    assert os.stat(f"/proc/{daemon.pid}/mem").st_uid == 0  # root's once it is not dumpable
+    program = (
+        "import ctypes; from lored.runtime import start; start.limit_process(); "
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"  # PR_GET_DUMPABLE
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"0\n"
 
 
 TRAVERSALS = ["../../etc", "relative/path", "a\0b", "~root", "/proc/self/root/../../etc/passwd\0"]
@@ -189,7 +194,9 @@ def test_a_mirror_folder_of_another_user_is_not_touched(home: Path) -> None:
         texts = [fact["text"] for fact in client.call("facts", scope="workspace")["facts"]]
         assert texts == ["the heron fishes"]
         degraded = client.call("status")["degraded"]
-        assert [one for one in degraded if one["name"] == "mirror" and "another user" in one["reason"]]
+        assert [
+            one for one in degraded if one["name"] == "mirror" and "another user" in one["reason"]
+        ]
     assert "evil.example" in theirs.read_text() and "heron" not in theirs.read_text()
 
 

@@ -6,9 +6,11 @@ connect meanwhile wait in its queue instead of starting daemons of their own.
 """
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
+import sys
 import time
 from typing import Final, NamedTuple
 
@@ -27,6 +29,9 @@ PROBE_SECONDS: Final = 0.3
 
 HANDOVER_SECONDS: Final = 6.0
 """For the daemon that an activated one replaces: its drain takes 5 s at most."""
+
+PR_SET_DUMPABLE: Final = 4
+"""linux/prctl.h."""
 
 OPEN_FILES: Final = 8192
 """Descriptors wanted: 256 clients, 40 store files, transcripts; the default is often 1024."""
@@ -135,3 +140,7 @@ def limit_process() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    if sys.platform == "linux":
+        # A core that is piped to a program ignores the limit (core(5)). Not dumpable also means
+        # that no other program of the user can attach to us or read our memory.
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
