@@ -21,19 +21,24 @@ _CODES = {
     "blue": "34",
     "cyan": "36",
 }
-_HIDDEN = {
-    code: f"\\x{code:02x}"
-    for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))
-    if code not in (0x09, 0x0A)
-} | {
-    code: f"\\u{code:04x}"
-    for code in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
+_HIDDEN = (
+    {
+        code: f"\\x{code:02x}"
+        for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))
+        if code not in (0x09, 0x0A)
+    }
+    | {
+        code: f"\\u{code:04x}"
+        for code in (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+    }
+    | {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}
+)  # invisible tag letters
 _WIDTH_IN_A_PIPE = 100
 
 
 def clean(text: str) -> str:
-    """Text with control characters and direction marks as visible escapes; lines are kept."""
+    """Text with control and invisible characters and direction marks as visible escapes; lines
+    are kept."""
     return text.translate(_HIDDEN)
 
 
