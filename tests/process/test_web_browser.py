@@ -40,6 +40,13 @@ PALE = """(() => {
     })()"""
 """Text with less than 4.5 to 1 against its ground, which WCAG AA asks for."""
 
+NAMELESS = """[...document.querySelectorAll(
+  'input:not([type=hidden]), select, textarea, button, a, summary, svg[role=img]')]
+  .filter((e) => !(e.labels?.length || e.ariaLabel || e.getAttribute('aria-labelledby')
+    || e.textContent.trim()))
+  .map((e) => e.outerHTML.slice(0, 120))"""
+"""Controls and pictures that a screen reader could only call by their kind."""
+
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine")
 
 
@@ -155,6 +162,7 @@ def test_every_page_in_both_schemes_and_widths(tab: Tab, view: View, tmp_path: P
             assert (ground == "rgb(20, 23, 26)") is dark, ground
             assert tab.js("document.querySelectorAll('main > *').length") >= 1
             assert tab.js(PALE) == [], (name, dark)
+            assert tab.js(NAMELESS) == [], name
             if shots:
                 height = min(tab.js("document.documentElement.scrollHeight"), 2400)
                 tab.look(width=width, height=height, dark=dark)

@@ -8,14 +8,26 @@ import signal
 import subprocess
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from support.cli import LORE
-from support.daemon import RunningDaemon, environment
+from support.daemon import RunningDaemon, environment, make_home, remove_home, start_daemon
 from support.web import SECONDS, Visitor, serve
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[RunningDaemon]:
+    """One daemon for all views of this file."""
+    home = make_home()
+    try:
+        with start_daemon(home) as running:
+            yield running
+    finally:
+        remove_home(home)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -48,7 +60,7 @@ def test_nobody_looking_ends_it(daemon: RunningDaemon) -> None:
 def test_an_open_page_keeps_it(daemon: RunningDaemon) -> None:
     import http.client
 
-    with serve(daemon.home, daemon.home / "user", "--idle", "0.05") as view:
+    with serve(daemon.home, daemon.home / "user", "--idle", "0.03") as view:
         visitor = Visitor(view)
         stream = http.client.HTTPConnection(view.host, timeout=SECONDS)
         path = f"{view.base}events?topics=facts"
@@ -56,7 +68,7 @@ def test_an_open_page_keeps_it(daemon: RunningDaemon) -> None:
         answer = stream.getresponse()
         assert answer.readline()
         with pytest.raises(subprocess.TimeoutExpired):
-            view.process.wait(6)  # twice the idle time
+            view.process.wait(3.6)  # twice the idle time
         answer.close()
         stream.close()
         assert view.process.wait(SECONDS) == 0

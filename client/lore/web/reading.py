@@ -68,6 +68,7 @@ def environment() -> Environment:
         loader=PackageLoader("lore.web"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         finalize=shown,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )
