@@ -88,7 +88,7 @@ def backfill(home: Path, size: int, *, embed: bool) -> tuple[dict[str, Any], dic
         "elapsed": size / 1e6 / elapsed,
         "newest_s": newest - began,
         "newest_after_ready_s": newest - ready,
-        "peaks": used.peaks,
+        "used": used,
         "stored": stored,
         "messages": sum(root["messages"] for root in status["roots"]),
     }
@@ -113,8 +113,8 @@ def appends(home: Path, count: int) -> list[float]:
     return times
 
 
-def long_line(size: int) -> tuple[dict[str, int], float]:
-    """Peaks of a daemon that reads one line of ``size`` bytes, and the seconds it took."""
+def long_line(size: int) -> tuple[Usage, float]:
+    """What was used by a daemon that reads one line of ``size`` bytes, and the seconds it took."""
     home = make_home()
     try:
         path = session_path(home / "user", session_id(9))
@@ -139,7 +139,7 @@ def long_line(size: int) -> tuple[dict[str, int], float]:
                 return is_found(client, NEWEST_WORD)
 
             until(found, DEADLINE_S)
-            return meter.look().peaks, time.perf_counter() - began
+            return meter.look(), time.perf_counter() - began
     finally:
         remove_home(home)
 
@@ -164,7 +164,7 @@ def rows(size: str) -> list[Row]:
         latencies = appends(home, APPENDS[size])
     finally:
         remove_home(home)
-    peaks, seconds = long_line(LONG_LINE[size])
+    long, seconds = long_line(LONG_LINE[size])
     mb = f"{grown.bytes / 1e6:.0f} MB, {grown.files} files"
     result = []
     for embed, bar in ((False, 30.0), (True, 15.0)):
@@ -188,12 +188,14 @@ def rows(size: str) -> list[Row]:
         Row("append to searchable, p95, by events", percentile(latencies, 0.95), "ms", 250.0,
             note=spread(latencies)),
         *(
-            Row(f"peak memory of the {kind}, backfill", both["peaks"].get(kind, 0) / 1e6, "MB", bar)
+            Row(f"peak memory of the {kind}, backfill", both["used"].peaks.get(kind, 0) / 1e6,
+                "MB", bar, note=both["used"].memory(kind))
             for kind, bar in (("daemon", 150.0), ("worker", 300.0))
         ),
         *(
             Row(f"peak memory of the {kind}, line of {LONG_LINE[size] / 1e6:,.0f} MB",
-                peaks.get(kind, 0) / 1e6, "MB", bar, note=f"read in {seconds:.1f} s")
+                long.peaks.get(kind, 0) / 1e6, "MB", bar,
+                note=f"{long.memory(kind)}; read in {seconds:.1f} s")
             for kind, bar in (("daemon", 150.0), ("worker", 300.0))
         ),
         Row("disk share of the transcripts", both["stored"] / grown.bytes * 100, "%", 25.0,

@@ -86,7 +86,7 @@ def measure(home: Path, count: int, size: str) -> list[Row]:
             Row(f"first recall after the start, {count:,} messages", first, "ms",
                 note=f"store written in {filled:.0f} s, "
                 f"{Path(path).stat().st_size / 1e6:.0f} MB"),
-            Row(f"memory of the daemon, {count:,} messages", _peak(daemon), "MB", 150.0),
+            _memory(daemon, count),
         ]  # fmt: skip
     corpus.grow(home / "user", BACKFILL_BYTES[size], now_ns=time.time_ns(), shared=size != "smoke")
     with start_daemon(home) as daemon, daemon.connect(60) as client:
@@ -103,8 +103,10 @@ def _row(what: str, times: list[float], bar: float) -> Row:
     return Row(what, percentile(times, 0.95), "ms", bar, note=spread(times))
 
 
-def _peak(daemon: RunningDaemon) -> float:
-    return Meter(daemon.pid).look().peaks["daemon"] / 1e6
+def _memory(daemon: RunningDaemon, count: int) -> Row:
+    used = Meter(daemon.pid).look()
+    what = f"memory of the daemon, {count:,} messages"
+    return Row(what, used.peaks["daemon"] / 1e6, "MB", 150.0, note=used.memory("daemon"))
 
 
 def rows(size: str) -> list[Row]:

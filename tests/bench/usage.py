@@ -1,6 +1,8 @@
 """What a daemon and its children have used: processor time, peak memory, bytes from the disk.
 
 A child that has ended is counted as it was when last looked at; look before it may end.
+Resident memory holds the pages of mapped store files, which the system takes back when it
+needs them; `own` leaves them out (the most that was seen at a look).
 """
 
 import os
@@ -20,6 +22,11 @@ class Usage:
     reads: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
     by_process: dict[str, float] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)
+
+    def memory(self, kind: str) -> str:
+        """The private part of a peak, as a note."""
+        return f"{self.own.get(kind, 0) / 1e6:.0f} MB of it its own, the rest mapped files"
 
 
 class Meter:
@@ -28,6 +35,7 @@ class Meter:
     def __init__(self, pid: int) -> None:
         self._daemon = psutil.Process(pid)
         self._last: dict[int, tuple[str, float, int, int, int]] = {}
+        self._own: dict[str, int] = {}
 
     def look(self) -> Usage:
         """Everything so far."""
@@ -47,6 +55,7 @@ class Meter:
             total.reads += reads
             total.by_process[kind] = total.by_process.get(kind, 0.0) + cpu
             total.peaks[kind] = max(peak, total.peaks.get(kind, 0))
+        total.own = dict(self._own)
         return total
 
     def _of(self, process: psutil.Process) -> tuple[str, float, int, int, int]:
@@ -60,16 +69,17 @@ class Meter:
         if hasattr(process, "io_counters"):
             counters = process.io_counters()
             disk, reads = counters.read_bytes, counters.read_count
-        peak = _peak(process.pid) or process.memory_info().rss
+        peak = _bytes(process.pid, "VmHWM:") or process.memory_info().rss
+        self._own[kind] = max(self._own.get(kind, 0), _bytes(process.pid, "RssAnon:"))
         return kind, times.user + times.system, disk, reads, peak
 
 
-def _peak(pid: int) -> int:
-    """Peak resident bytes, 0 where the system does not tell."""
+def _bytes(pid: int, name: str) -> int:
+    """A figure of proc_pid_status(5), 0 where the system does not tell."""
     if not os.path.isdir("/proc/self"):
         return 0
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
         for line in file:
-            if line.startswith("VmHWM:"):
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
     return 0
