@@ -239,6 +239,7 @@ def test_with_a_daemon_a_session_starts_with_context(home: Path, project: Path) 
         plain = hook(lore, "opencode", "session-start", start)
         assert "# Facts" in plain.stdout
         assert_silent(hook(lore, "claude-code", "SessionStart", {**start, "source": "resume"}))
+        lore("context", "--query", "cache TTL")  # the first search loads its tables
         # What a session was given at its start is not said again; so another one asks.
         asked = {**start, "session_id": "s2", "prompt": "what is the cache TTL?"}
         prompt = hook(lore, "claude-code", "UserPromptSubmit", asked)
