@@ -4,8 +4,6 @@ The index finds candidates by single words; what their texts say decides the ord
 text, or of the best stretch of a long one, these are measured, each from 0 to 1:
 
 - `cover`: the share of the query's weight whose words stand in it (same stem);
-- `plain`: the same for words in exactly the query's form (stems mix `universe` and
-  `university`; technical words must not be mixed);
 - `near`: how closely words that are neighbours in the query stand together;
 - `soft`: per query word the best likeness of any word of the text, so that `job` finds
   `career`; given from outside, since it needs vectors.
@@ -56,7 +54,6 @@ class Fit:
     """What was measured of one text."""
 
     cover: float
-    plain: float
     near: float
     matched: tuple[str, ...]
     """Words of the text that match, as written there (lower case)."""
@@ -98,12 +95,8 @@ def measure(asked: Asked, text: str, stem: Stem) -> Fit:
         for place, word in enumerate(words):
             if word in matched:
                 places[matched[word]].append(place)
-    plain = sum(
-        weight for word, weight in zip(asked.words, asked.weights, strict=True) if word in matched
-    )
     return Fit(
         cover=sum(weights[one] for one in places),
-        plain=plain,
         near=_nearness(asked, places),
         matched=tuple(matched),
         start=start,

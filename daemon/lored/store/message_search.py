@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from lored.core.passages import Fit, measure
 from lored.core.quantized import Float32
-from lored.core.ranking import Floats, Likeness, Signals, dense_of, of_best, rank, soft_covers
+from lored.core.ranking import (
+    FULL_LENGTH_CHARS,
+    STATIC_SEGMENT,
+    Floats,
+    Likeness,
+    Signals,
+    dense_of,
+    of_best,
+    rank,
+    soft_covers,
+)
 from lored.core.relevance import evidence
 from lored.core.stored_text import decode
 from lored.core.tokens import Query
@@ -229,8 +239,12 @@ def _ranked(
             soft=soft,
             dense=cosines,
             sessions=np.array([read[row][1] for row in rows], dtype=np.int64),
+            positions=np.array([read[row][2] for row in rows], dtype=np.int64),
             lengths=np.array([len(text) for text in texts], dtype=np.float64),
-            asks=np.array([float(text.rstrip().endswith(("?", "？"))) for text in texts]),
+            asks=_flags(
+                len(text) < FULL_LENGTH_CHARS and text.rstrip().endswith(("?", "？"))
+                for text in texts
+            ),
             flags={
                 "tool": _flags(read[row][3] == TOOL for row in rows),
                 "undone": _flags(bool(read[row][7] & ROLLED_BACK) for row in rows),
@@ -265,7 +279,7 @@ def _ranked(
                     fits[i].near,
                     wanted.asked.information,
                     cosine,
-                    by_model=model not in (None, vectors.STATIC_SEGMENT),
+                    by_model=model not in (None, STATIC_SEGMENT),
                 ),
             )
         )

@@ -21,9 +21,6 @@ from lored.store import driver, packing
 from lored.store import nearest as _nearest
 from lored.store.driver import Connection
 
-STATIC_SEGMENT: Final = "static-minilm-256"
-"""The segment of the static table (`embed.base.STATIC`): always there, the weakest."""
-
 COUNT_EVERY: Final = 256
 """Writes after which the facts of a mirrored segment are counted again: a count reads them."""
 
