@@ -12,7 +12,17 @@ import numpy as np
 
 from lored.core.passages import measure
 from lored.core.quantized import Float32
-from lored.core.ranking import STATIC_SEGMENT, Floats, Likeness, Signals, rank, soft_covers
+from lored.core.ranking import (
+    STATIC_SEGMENT,
+    WEIGHTS,
+    Floats,
+    Likeness,
+    Signals,
+    dense_of,
+    of_best,
+    rank,
+    soft_covers,
+)
 from lored.core.relevance import evidence
 from lored.core.tokens import parse_query
 from lored.store import vectors
