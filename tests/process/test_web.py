@@ -614,6 +614,7 @@ def test_the_command_line(daemon: RunningDaemon) -> None:
     assert "--idle" in lore("web", "--idle", "0", code=2).err
     assert "daemon" in lore("web", "--direct", code=2).err
     assert "--port" in lore("web", "--port", "70000", code=3).err
+    assert "ffffffffffff" in lore("web", "-C", "ffffffffffff", code=3).err
     with serve(daemon.home, daemon.home / "user") as view:
         port = view.host.split(":")[1]
         assert port in lore("web", "--port", port, code=3).err

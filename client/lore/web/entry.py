@@ -95,10 +95,13 @@ async def _run(
 
 
 async def _home(memory: Memory, workspace: str | None) -> str | None:
-    """The id of the workspace we were started in, None where there is none."""
+    """The id of the workspace we were started in, None where there is none. Raises `Invalid`
+    for an unknown id."""
     if not workspace:
         return None
     if not workspace.startswith("/"):
+        if await memory.root(workspace) is None:
+            raise Invalid(f"no workspace {workspace}; `lore workspace list` shows all")
         return workspace
     try:
         found = (await memory.call("workspace", path=workspace)).get("id")
