@@ -33,16 +33,17 @@ _PLACE: Final = re.compile(r"(?::\d+(?:-\d+)?(?::\d+)?|#\S*)$")
 _COMMIT: Final = re.compile(r"commit:([0-9a-f]{4,64})", re.IGNORECASE)
 
 
-def possible(source_ref: str | None, entities: Sequence[str]) -> bool:
-    """Whether a fact could be bound to anything at all; spares the look at the disk."""
-    return any("://" not in part for part in _SPLIT.split(source_ref or "") if part) or any(
-        entity.lower().startswith("file:") for entity in entities
-    )
+def possible(source_ref: str | None, entities: Sequence[str], root: str | None) -> bool:
+    """Whether a fact could be bound to anything at all; spares the look at the disk. Without
+    a ``root`` only absolute paths can."""
+    named = [part for part in _SPLIT.split(source_ref or "") if part and "://" not in part]
+    named += [entity for entity in entities if entity[:5].lower() == "file:"]
+    return bool(named) and (root is not None or any("/" in part[:6] for part in named))
 
 
 async def bind(source_ref: str | None, entities: Sequence[str], root: str | None) -> list[Binding]:
     """What a fact is bound to, as it is now; relative paths are looked for under ``root``."""
-    if not possible(source_ref, entities):
+    if not possible(source_ref, entities, root):
         return []
     try:
         return await asyncio.wait_for(

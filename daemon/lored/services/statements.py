@@ -111,9 +111,7 @@ async def prepare(app: App, statements: Sequence[Statement], target: Target) -> 
     found = []
     texts = [statement.text for statement in statements]
     for statement, vector in zip(statements, vectors(app, texts), strict=True):
-        bound: list[Binding] = []
-        if freshness.possible(statement.source_ref, statement.entities):
-            bound = await freshness.bind(statement.source_ref, statement.entities, target.root)
+        bound = await freshness.bind(statement.source_ref, statement.entities, target.root)
         found.append(Prepared(statement, vector, bound))
     return found
 
