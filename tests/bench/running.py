@@ -23,6 +23,7 @@ BENCHES: Final = {
     "idle": "bench.bench_idle",
     "search": "bench.bench_search",
     "load": "bench.bench_load",
+    "quality": "bench.bench_quality",
 }
 
 
