@@ -105,6 +105,8 @@ class Facts:
                     return stated, answer, known is None
 
                 stated, answer, fresh = await database.write(write)
+                if fresh:  # told before anything is awaited: events come in the order of commits
+                    self._after(target, stated, answer["fact"], "remembered")
                 found_near = await near
                 if stated.found.total and not stated.found.listed:
                     view = self.view(target, at, other.highest)
@@ -119,8 +121,6 @@ class Facts:
         warned = statements.warnings(statement.text)
         if warned:
             answer["warnings"] = warned
-        if fresh:
-            self._after(target, stated, answer["fact"], "remembered")
         return answer
 
     def _most_similar(
