@@ -31,8 +31,8 @@ _HIDDEN = (
         code: f"\\u{code:04x}"
         for code in (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
     }
-    | {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}
-)  # invisible tag letters
+    | {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tag letters, unseen
+)
 _WIDTH_IN_A_PIPE = 100
 
 
