@@ -26,7 +26,7 @@ from support.wire import RawClient
 
 FULL = bool(os.environ.get("LORE_FULL"))
 CLIENTS = 200
-CALLS = 1_000_000 if FULL else 20_000
+CALLS = 1_000_000 if FULL else 10_000
 LISTENERS = 4
 PIPELINED = 4
 GROWTH_BYTES = 60 << 20
@@ -49,7 +49,7 @@ class Member:
 
     def call(self, serial: int) -> tuple[str, dict[str, Any]]:
         kind = self.chance.random()
-        if kind < 0.10:
+        if kind < 0.05:
             text = f"member {self.number} says {serial}: gate {self.chance.getrandbits(40)}"
             self.stated.add(text)
             return "remember_fact", {
@@ -58,13 +58,13 @@ class Member:
                 "entities": [f"member:{self.number}"],
                 "idempotency_key": f"{self.number}-{serial}",
             }
-        if kind < 0.60:
+        if kind < 0.70:
             return "ping", {}
-        if kind < 0.75:
+        if kind < 0.90:
             return "facts", {"entities": [f"member:{self.number}"], "limit": 5}
-        if kind < 0.85:
+        if kind < 0.92:
             return "recall_fact", {"query": f"gate member {self.number}", "limit": 3}
-        if kind < 0.95:
+        if kind < 0.96:
             return "sessions", {"limit": 3, "everywhere": True}
         return "index_status", {}
 
