@@ -69,7 +69,8 @@ class Client:
     def _check(self, turn: int, error: Any, result: Any) -> None:
         method, params = request(self.name, turn)
         if error is not None:
-            if error["code"] == "timeout" and method not in ("remember_fact", "apply"):
+            code = error["code"] if isinstance(error, dict) else error[1].partition(":")[0]
+            if code == "timeout" and method not in ("remember_fact", "apply"):
                 self.late += 1
             else:
                 self.faults.append(f"{method}: {error}")
