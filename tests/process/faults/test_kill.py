@@ -19,7 +19,7 @@ from support.history import Writer
 from support.machine import slowness
 from support.wire import RawClient
 
-ROUNDS = 500 if os.environ.get("LORE_FULL") else 8
+ROUNDS = 500 if os.environ.get("LORE_FULL") else 6
 LOAD_SECONDS = 0.6
 """Longest time under load in one round; the moment of the kill lies anywhere in it."""
 
