@@ -22,7 +22,7 @@ from lored.core.tokens import context_form, index_form
 from lored.core.transcripts.records import Message
 from lored.embed.base import MINILM, STATIC
 from lored.embed.static import StaticEmbedder
-from lored.ingest.harvest import output_form
+from lored.ingest.outputs import output_form
 from lored.store import driver, pragmas, text, vectors
 from lored.store.pragmas import StoreKind
 from support.transcripts import all_samples, read

@@ -36,24 +36,13 @@ from lore.wire.limits import (
 )
 from lore.wire.messages import BadMessage, FramingError, Message, Notification, Request, Response
 from lored.rpc.answers import error_bytes, prune, result_bytes
+from lored.rpc.bounds import AHEAD, CLOSE_SECONDS, PIECE, SOFT_OUTPUT_BYTES
 from lored.rpc.dispatch import EARLY, Dispatcher, Pending
 from lored.rpc.peer import peer_uid
 
 if TYPE_CHECKING:
     from lored.rpc.server import Server
     from lored.rpc.subscriptions import Subscription
-
-PIECE: Final = 4096
-"""Bytes decoded at a time: at most some 700 of the shortest requests."""
-
-AHEAD: Final = 32
-"""Decoded requests kept while none can be begun, so that a `cancel` behind them is seen."""
-
-SOFT_OUTPUT_BYTES: Final = 256 << 10
-"""Unread output from which no further request of this client is begun."""
-
-CLOSE_SECONDS: Final = 3.0
-"""Time to flush after the last answer; a client that does not read is then aborted."""
 
 _ALONE: Final = frozenset({"hello", "subscribe"})
 

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from lored.core.batches import ActionRow
 from lored.store.driver import Connection
+from lored.store.portions import portions
 from lored.store.session_rows import SessionRow
 from lored.store.stale import STALE
 
 _FIELDS: Final = ActionRow._fields[2:]
 _NAMES: Final = ("session", "position", *_FIELDS)
 _COLUMNS: Final = tuple({"commit": "commit_id"}.get(name, name) for name in _NAMES)
-
-KEYS_AT_ONCE: Final = 500
 
 
 class ActionWrites:
@@ -26,8 +25,7 @@ class ActionWrites:
         """Reads what is stored under ``keys``."""
         self._conn = conn
         self._known: dict[bytes, dict[str, Any]] = {}
-        for start in range(0, len(keys), KEYS_AT_ONCE):
-            part = keys[start : start + KEYS_AT_ONCE]
+        for part in portions(keys):
             marks = ",".join("?" * len(part))
             for key, number, *values in conn.execute(
                 f"SELECT key, id, {', '.join(_COLUMNS)} FROM actions WHERE key IN ({marks})", part

@@ -12,6 +12,7 @@ from typing import Final
 from lored.core.batches import session_key
 from lored.store import cursors, packing, text, vectors
 from lored.store.driver import Connection
+from lored.store.portions import portions
 
 NEEDLE_BYTES: Final = (24, 96)
 """Least and most bytes of a stored text that are looked for: shorter ones occur by chance,
@@ -19,8 +20,6 @@ longer ones may be split between two pages."""
 
 NEEDLES: Final = 200
 """Texts looked for, spread over what was forgotten; a scan reads the file once for each."""
-
-IDS_AT_ONCE: Final = 500
 
 
 @dataclass(slots=True)
@@ -136,8 +135,7 @@ def remove(conn: Connection, ids: list[int], now: int, reason: str) -> None:
         gone = [
             one for (one,) in conn.execute("SELECT id FROM messages WHERE session = ?", (number,))
         ]
-        for start in range(0, len(gone), IDS_AT_ONCE):
-            part = gone[start : start + IDS_AT_ONCE]
+        for part in portions(gone):
             text.remove_messages(conn, part)
             vectors.remove_messages(conn, part)
         _keep_floor(conn)

@@ -13,7 +13,7 @@ Rules, in the order of `apply`:
 5. The cursor last; when the file is at its end, lineage is settled (`store.lineage`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store import cursors, lineage, session_marks, session_rows, stale, text, vectors
 from lored.store.action_writes import ActionWrites
 from lored.store.driver import Connection
+from lored.store.portions import portions
 from lored.store.session_rows import SessionRow
 from lored.store.stale import STALE
 
@@ -31,8 +32,6 @@ REPLACE: Final = 2
 
 SPOKEN: Final = (0, 1, 3)
 """Roles user, assistant, summary."""
-
-KEYS_AT_ONCE: Final = 500
 
 
 class FileRef(NamedTuple):
@@ -148,7 +147,7 @@ class _Writing:
             elif isinstance(row, ActionRow):
                 actions[row.key] = None
                 messages.update(dict.fromkeys(k for k in (row.message, row.output) if k))
-        for part in _parts(messages):
+        for part in portions(messages):
             marks = ",".join("?" * len(part))
             for key, *values in self.conn.execute(
                 "SELECT key, id, session, position, role, at, text, flags FROM messages "
@@ -346,8 +345,3 @@ class _Writing:
             "UPDATE sessions SET shared = 1, born_at = NULL WHERE id = ?",
             [(owner,) for owner in self.owners],
         )
-
-
-def _parts(keys: Iterable[bytes]) -> list[list[bytes]]:
-    whole = list(keys)
-    return [whole[i : i + KEYS_AT_ONCE] for i in range(0, len(whole), KEYS_AT_ONCE)]
