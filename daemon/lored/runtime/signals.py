@@ -25,6 +25,9 @@ FORCE_SECONDS: Final = 4.6
 """From the stop to the forced end: the contract is 5 s, and killing the children takes a bit."""
 
 _STOP: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+HANDLED: Final = _STOP | {signal.SIGHUP}
+"""All signals with a meaning here."""
+
 _ARM: Final = 0
 """Byte of our own in the pipe: a stop that no signal asked for (drain call, idle exit)."""
 
@@ -47,12 +50,13 @@ class Signals:
         os.set_blocking(self._write, False)  # the interpreter requires it
 
     def install(self) -> None:
-        """Begin to listen."""
-        for number in (*_STOP, signal.SIGHUP):
+        """Begin to listen, also to what came while the signals were blocked."""
+        for number in HANDLED:
             signal.signal(number, _ignore)
             signal.siginterrupt(number, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
     def arm(self) -> None:
         """Start the countdown of a stop that no signal asked for."""

@@ -22,6 +22,7 @@ from lored.runtime import config, listen
 from lored.runtime.listen import Listener
 from lored.runtime.lock import Lock, read_holder
 from lored.runtime.refusal import ALREADY_RUNNING, Refused
+from lored.runtime.signals import HANDLED
 from lored.services.settings import Settings
 
 PROBE_SECONDS: Final = 0.3
@@ -69,6 +70,9 @@ def take(paths: Paths, settings: Settings) -> Ground:
     lock = Lock(paths.lock)
     activated = listen.take_activated()
     _take_lock(lock, activated is not None)
+    # From here on there is something to clean up: a signal waits for its handlers
+    # (Signals.install) instead of ending the process on the spot.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
         listener = activated or listen.bind(paths.socket)
         describe(lock, listener)
