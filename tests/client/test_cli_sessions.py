@@ -87,7 +87,8 @@ def test_here_means_this_workspace(lore: Lore) -> None:
 
 
 def test_one_session_in_full_and_its_messages(lore: Lore) -> None:
-    session = lore.json("sessions", "--everywhere", "--agent", "codex")["sessions"][0]
+    listed = lore.json("sessions", "--everywhere", "--agent", "codex")["sessions"]
+    session = next(one for one in listed if one["action_count"])
     text = lore("session", session["id"]).out
     assert text.startswith(session["id"])
     assert "Session 20" in text

@@ -9,6 +9,8 @@ METHODS: "tuple[Method, ...]" = (
         "Everything about the daemon, with degraded modes and remedies.",
         (),
         "pid, version, protocol, socket, stores, roots, queues, memory, degraded[]",
+        # Its parts are asked at once, each with a bound of its own; a busy machine needs them all.
+        deadline="write",
     ),
     Method("health", "ok or the reasons why not; proves loop and writers.", (), "ok, reasons[]"),
     Method("metrics", "Counters and gauges as OpenMetrics text.", (), "text"),
