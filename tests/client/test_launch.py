@@ -134,6 +134,7 @@ def test_a_client_without_the_daemon_says_what_to_install(
     spawning: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "aiosqlite", raising=False)  # another test may have it
     monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:/usr/bin:/bin")
     with pytest.raises(errors.Unavailable, match=r"pip install 'lored\[daemon\]'") as caught:
         Client()

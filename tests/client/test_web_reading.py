@@ -24,7 +24,7 @@ def test_whatever_a_template_prints_is_cleaned_and_escaped() -> None:
     assert "\x1b" not in text
     assert "\\x1b[31mred" in text
     assert "\u202e" not in text
-    assert "\\ue0068" in text
+    assert "\\U000e0068" in text
     assert "{{ 7*191 }}" in text  # shown, not computed
 
 

@@ -58,7 +58,7 @@ def test_a_write_is_taken_while_the_daemon_runs(
         told = client.remember_fact(text="by socket")
         assert next(subscription)["fact"]["id"] == told["fact"]["id"]
         spool.put(paths, "update_fact", {"id": "F1", "text": "by spool"}, str(project), "test")
-        assert next(subscription)["action"] == "updated"
+        assert [next(subscription)["action"] for _ in range(2)] == ["superseded", "updated"]
         assert [fact["text"] for fact in client.facts()["facts"]] == ["by spool"]
 
 

@@ -265,7 +265,7 @@ def test_hostile_text_is_there_to_read(visitor: Visitor, place: Path, shop: Path
         assert hostile.SCRIPT in text, path
         assert "\\x1b[31mred" in text
         assert "\\u202etxt.exe" in text
-        assert "\\ue0068" in text
+        assert "\\U000e0068" in text
     reference = visitor.get(f"fact/{shop_id}/F1").page
     assert "javascript:window.pwned=1" in reference.text
     assert not [a for a in reference.all("a") if a.get("href", "").startswith("javascript")]

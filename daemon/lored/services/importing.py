@@ -1,7 +1,7 @@
 """`import` and `export`: other memories in, ours out.
 
-What lies at the path is read by `foreign`, in a thread. One import is one transaction of one scope; a dry run
-is the same transaction, rolled back, so that it tells exactly what would come.
+What lies at the path is read by `foreign`, in a thread. One import is one transaction of one
+scope; a dry run is the same transaction, rolled back, so that it tells exactly what would come.
 """
 
 import asyncio

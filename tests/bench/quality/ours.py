@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from lored.core.naming import plain_question
 from lored.core.quantized import Float32, quantize
 from lored.core.stored_text import encode
@@ -18,8 +19,7 @@ from lored.embed.base import MINILM, STATIC
 from lored.embed.onnx import MiniLM
 from lored.embed.static import StaticEmbedder
 from lored.services.vectoring import spoken_texts
-from lored.store import message_search, migrate, pragmas, text, vectors
-from lored.store import driver
+from lored.store import driver, message_search, migrate, pragmas, text, vectors
 from lored.store.columns import Columns
 from lored.store.message_search import MessageHit, Scope
 from lored.store.pragmas import StoreKind
