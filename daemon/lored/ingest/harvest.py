@@ -25,13 +25,14 @@ from lored.core.batches import (
     RollbackRow,
     Row,
     SidecarSeen,
+    Stated,
     record_key,
 )
 from lored.core.clock import to_wire
 from lored.core.redact import redact
 from lored.core.session_fields import changes, instant, merge, wire_fields
 from lored.core.stored_text import encode
-from lored.core.tokens import clean, context_form, index_form
+from lored.core.tokens import context_form, index_form
 from lored.core.transcripts.records import (
     Action,
     Compaction,
@@ -42,6 +43,7 @@ from lored.core.transcripts.records import (
     SessionPatch,
 )
 from lored.embed.base import Embedder, quantize
+from lored.ingest.outputs import output_form
 
 BATCH_ROWS: Final = 128
 """Rows of one transaction: about 20 ms of writing, so that a hot file waits no longer."""
@@ -53,9 +55,6 @@ ROLES: Final = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4
 SPOKEN: Final = frozenset(("user", "assistant", "summary"))
 """What was said, as against what a tool printed or a program injected: only this has vectors
 and is context for what follows."""
-
-TOOL_INDEXED_CHARS: Final = 2_000
-"""Of a tool's output, how much is indexed; see DESIGN, "Disk"."""
 
 ECHO_SECONDS: Final = 86_400
 """A prompt history is trusted to be the only trace of a session after this; before, its
@@ -112,12 +111,13 @@ class Harvest:
         self.at = at
         self._now = now
         self._books: dict[str, _Book] = {}
-        self._touched: dict[str, None] = {}
         self._clear()
 
     def _clear(self) -> None:
+        self._touched: dict[str, None] = {}
         self._rows: list[Row] = []
         self._spoken: list[tuple[int, str]] = []
+        self._stated: list[Stated] = []
         self._damage: dict[str, int] = {}
         self._redactions: dict[str, int] = {}
         self._records = 0
@@ -178,8 +178,7 @@ class Harvest:
             book.records.append(record)
 
     def _open(self, name: str) -> _Book:
-        """The book of a session met for the first time. Without a name (a file about sessions
-        that does not say about which) nothing is wanted."""
+        """The book of a new session; without a name (a file that does not say) of no use."""
         known = self._ask(name) if name else Known({}, {}, barred=True)
         book = self._books[name] = _Book(known)
         return book
@@ -207,8 +206,7 @@ class Harvest:
                 patches[name] = book.patch
                 merge(book.known.fields, book.patch)
                 book.patch = {}
-            text = orjson.dumps(self._render(book)).decode()
-            folds[name] = (msgpack.packb(book.known.fold), text)
+            folds[name] = (msgpack.packb(book.known.fold), self._render(book))
         rows = self._rows
         for (index, _), vector in zip(self._spoken, self._vectors(), strict=True):
             row = rows[index]
@@ -226,13 +224,14 @@ class Harvest:
             self._records,
             last,
             self._embedder.model.name if self._embedder is not None else "",
+            [one for one in self._stated if not self._books[one.session].known.barred],
         )
-        self._touched.clear()
         self._clear()
         return batch
 
-    def _render(self, book: _Book) -> dict[str, Any]:
-        return summary.render(book.known.fold, wire_fields(book.known.fields))
+    def _render(self, book: _Book) -> str:
+        found = summary.render(book.known.fold, wire_fields(book.known.fields))
+        return orjson.dumps(found).decode()
 
     def _vectors(self) -> list[bytes | None]:
         if self._embedder is None or not self._spoken:
@@ -299,19 +298,20 @@ class Harvest:
 
     def _action(self, name: str, record: Action) -> None:
         output, is_clean = self._outputs.get(record.key, (None, False))
+        message = record_key(self._agent, record.message_key) if record.message_key else None
+        if said := record.extra.get("states"):
+            self._stated.append(Stated(name, message, instant(record.started_at), said))
         record.target = self._secretless(record.target) if record.target else None
         record.command = self._secretless(record.command) if record.command else None
         excerpt = record.output_excerpt
         if excerpt and not is_clean:
             record.output_excerpt = excerpt = self._secretless(excerpt)
-        if output is not None:
-            excerpt = None  # it is part of the output's own message
         self._bytes += len(excerpt or "") + len(record.command or "")
         self._rows.append(
             ActionRow(
                 name,
                 record_key(self._agent, f"action\0{record.key}"),
-                record_key(self._agent, record.message_key) if record.message_key else None,
+                message,
                 record_key(self._agent, output) if output else None,
                 record.kind,
                 record.tool,
@@ -321,7 +321,7 @@ class Harvest:
                 record.exit_code,
                 instant(record.started_at),
                 instant(record.ended_at),
-                encode(excerpt) if excerpt else None,
+                encode(excerpt) if excerpt and output is None else None,  # else in its message
                 record.commit,
             )
         )
@@ -348,12 +348,3 @@ def _is_echo(record: Message, known: Known, now: int) -> bool:
         return False
     at = instant(record.at)
     return known.stored or at is None or now - at < ECHO_SECONDS * 1_000_000
-
-
-def output_form(text: str) -> str:
-    """The words that the index is given for a tool's output: of its beginning and its end, and
-    without the parts of camelCase words, of which code is full."""
-    if len(text) > TOOL_INDEXED_CHARS:
-        half = TOOL_INDEXED_CHARS // 2
-        text = f"{text[:half]}\n{text[-half:]}"
-    return clean(text) if text.isascii() else index_form(text)
