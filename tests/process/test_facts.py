@@ -1,12 +1,17 @@
-"""Facts through real daemons: many processes at once, kill -9, the shell of another language."""
+"""Facts through real daemons: many processes at once, kill -9, an editor, transcripts."""
 
+import json
 import shutil
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.claude import said, session_id, session_path
 from support.daemon import RunningDaemon, start_daemon
 from support.wire import RawClient, Refusal
 
@@ -145,3 +150,52 @@ qall!
     said = (home / "said").read_text()
     assert said.startswith("F1\nTTL is 300s\n")
     assert "not_found: no fact F99" in said
+
+
+def called(session: str, text: str, number: int, at: str) -> bytes:
+    """A line of Claude Code in which the model asks to remember ``text``."""
+    item = json.loads(said(session, "Noted.", number, role="assistant"))
+    item["timestamp"] = at
+    item["message"]["content"].append(
+        {
+            "type": "tool_use",
+            "id": f"toolu_01{number:020d}",
+            "name": "mcp__memory__remember_fact",
+            "input": {"text": text},
+        }
+    )
+    return json.dumps(item).encode() + b"\n"
+
+
+def tied(client: RawClient, name: str) -> dict[str, Any]:
+    """The fact, once its session is known."""
+    end = time.monotonic() + 60
+    while True:
+        answer = client.call("fact", id=name)
+        if "session_id" in answer["fact"]:
+            return answer
+        assert time.monotonic() < end, "the fact was not tied to its session"
+        time.sleep(0.05)
+
+
+def test_a_call_in_a_transcript_ties_the_fact_to_its_message(home: Path) -> None:
+    """In both orders: the fact first, and the line of the call first."""
+    one = session_id(1)
+    path = session_path(home / "user", one)
+    path.write_bytes(said(one, "Please note how long the cache lives.", 1))
+    now = datetime.now(UTC).isoformat()
+    with start_daemon(home) as daemon, daemon.connect() as client:
+        client.hello()
+        client.call("remember_fact", text="Cache TTL is 300s", scope="global")
+        with open(path, "ab") as file:
+            file.write(called(one, "Cache TTL is 300s", 2, now))
+            file.write(called(one, "The port is 6380", 3, now))
+        answer = tied(client, "F1")
+        assert answer["session"]["id"] == one
+        fact = answer["fact"]
+        around = client.call("session_messages", id=one, around=fact["message_id"], limit=1)
+        assert around["messages"][0]["text"].startswith("Noted.")
+        later = client.call("remember_fact", text="The port is 6380", scope="global")
+        assert later["fact"]["session_id"] == one
+        listed = client.call("session", id=one)["session"]["facts"]
+        assert [item["text"] for item in listed] == ["Cache TTL is 300s", "The port is 6380"]

@@ -460,3 +460,14 @@ def test_closed_standard_descriptors_are_not_given_to_stores(home: Path) -> None
         client.call("remember_fact", text="kept", scope="global")
         targets = [os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in range(3)]
         assert targets == ["/dev/null"] * 3
+
+
+@pytest.mark.parametrize("package", ["aiosqlite", "uvloop"])
+def test_a_package_that_is_not_installed_is_named(home: Path, package: str) -> None:
+    script = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from lored.main import main\n"
+        "raise SystemExit(main(['run']))"
+    )
+    code, said = refused(home, None, sys.executable, "-c", script)
+    assert code == BAD_SETUP and package in said and "lored[daemon]" in said

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from lored.core.batches import Stated
+from lored.core.clock import SECOND
+from lored.services.moments import now
 from support.memory import Memory, open_memory
 
 
@@ -147,3 +150,16 @@ async def test_a_fact_about_a_commit_is_unverified_once_head_moves(
     assert (await reason(memory) or "").startswith(f"stated at commit {first[:12]}, HEAD is ")
     await memory.verify_fact(id="F1")
     assert await reason(memory) is None
+
+
+async def test_a_call_that_is_written_down_before_it_is_made(memory: Memory) -> None:
+    facts = memory.app.get("facts")
+    at = now()
+    for text, made in (("soon", at), ("long ago", at - 3_600 * SECOND), ("no time", None)):
+        facts.awaited.expect(Stated("s1", None, made, text), "5", None, at)
+    soon = (await memory.remember_fact(text=" soon", scope="global"))["fact"]
+    assert (soon["session_id"], soon["message_id"]) == ("s1", "5")
+    for text in ("long ago", "no time", "soon, too"):
+        assert "session_id" not in (await memory.remember_fact(text=text))["fact"]
+    facts.awaited.expect(Stated("s1", None, at, "mine"), "6", None, at)
+    assert (await memory.remember_fact(text="mine", session_id="s2"))["fact"]["session_id"] == "s2"

@@ -75,6 +75,16 @@ class CompactionRow(NamedTuple):
     next_steps: str
 
 
+class Stated(NamedTuple):
+    """A tool call that asked a memory to remember ``text`` (verbatim: it is compared with facts
+    and not stored). ``message``: key of the message that made the call, ``at``: when."""
+
+    session: str
+    message: bytes | None
+    at: int | None
+    text: str
+
+
 class RollbackRow(NamedTuple):
     """What stands before is void: the last ``turns`` user turns, or all from a message on."""
 
@@ -135,6 +145,7 @@ class Batch:
     records: int = 0
     last: bool = False
     segment: str = ""
+    stated: list[Stated] = field(default_factory=list)
 
 
 def pack(batch: Batch) -> list[Any]:
@@ -151,14 +162,26 @@ def pack(batch: Batch) -> list[Any]:
         batch.records,
         batch.last,
         batch.segment,
+        batch.stated,
     ]
 
 
 def unpack(value: list[Any]) -> Batch:
     """The inverse of `pack`. Raises ValueError or TypeError for anything else."""
-    session, place, rows, patches, folds, damage, redactions, sidecars, records, last, segment = (
-        value
-    )
+    (
+        session,
+        place,
+        rows,
+        patches,
+        folds,
+        damage,
+        redactions,
+        sidecars,
+        records,
+        last,
+        segment,
+        stated,
+    ) = value
     return Batch(
         session=session,
         place=Place(*place),
@@ -171,4 +194,5 @@ def unpack(value: list[Any]) -> Batch:
         records=records,
         last=last,
         segment=segment,
+        stated=[Stated(*item) for item in stated],
     )

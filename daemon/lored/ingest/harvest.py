@@ -25,6 +25,7 @@ from lored.core.batches import (
     RollbackRow,
     Row,
     SidecarSeen,
+    Stated,
     record_key,
 )
 from lored.core.clock import to_wire
@@ -110,12 +111,13 @@ class Harvest:
         self.at = at
         self._now = now
         self._books: dict[str, _Book] = {}
-        self._touched: dict[str, None] = {}
         self._clear()
 
     def _clear(self) -> None:
+        self._touched: dict[str, None] = {}
         self._rows: list[Row] = []
         self._spoken: list[tuple[int, str]] = []
+        self._stated: list[Stated] = []
         self._damage: dict[str, int] = {}
         self._redactions: dict[str, int] = {}
         self._records = 0
@@ -176,8 +178,7 @@ class Harvest:
             book.records.append(record)
 
     def _open(self, name: str) -> _Book:
-        """The book of a session met for the first time. Without a name (a file about sessions
-        that does not say about which) nothing is wanted."""
+        """The book of a new session; without a name (a file that does not say) of no use."""
         known = self._ask(name) if name else Known({}, {}, barred=True)
         book = self._books[name] = _Book(known)
         return book
@@ -205,8 +206,7 @@ class Harvest:
                 patches[name] = book.patch
                 merge(book.known.fields, book.patch)
                 book.patch = {}
-            text = orjson.dumps(self._render(book)).decode()
-            folds[name] = (msgpack.packb(book.known.fold), text)
+            folds[name] = (msgpack.packb(book.known.fold), self._render(book))
         rows = self._rows
         for (index, _), vector in zip(self._spoken, self._vectors(), strict=True):
             row = rows[index]
@@ -224,13 +224,14 @@ class Harvest:
             self._records,
             last,
             self._embedder.model.name if self._embedder is not None else "",
+            [one for one in self._stated if not self._books[one.session].known.barred],
         )
-        self._touched.clear()
         self._clear()
         return batch
 
-    def _render(self, book: _Book) -> dict[str, Any]:
-        return summary.render(book.known.fold, wire_fields(book.known.fields))
+    def _render(self, book: _Book) -> str:
+        found = summary.render(book.known.fold, wire_fields(book.known.fields))
+        return orjson.dumps(found).decode()
 
     def _vectors(self) -> list[bytes | None]:
         if self._embedder is None or not self._spoken:
@@ -297,19 +298,20 @@ class Harvest:
 
     def _action(self, name: str, record: Action) -> None:
         output, is_clean = self._outputs.get(record.key, (None, False))
+        message = record_key(self._agent, record.message_key) if record.message_key else None
+        if said := record.extra.get("states"):
+            self._stated.append(Stated(name, message, instant(record.started_at), said))
         record.target = self._secretless(record.target) if record.target else None
         record.command = self._secretless(record.command) if record.command else None
         excerpt = record.output_excerpt
         if excerpt and not is_clean:
             record.output_excerpt = excerpt = self._secretless(excerpt)
-        if output is not None:
-            excerpt = None  # it is part of the output's own message
         self._bytes += len(excerpt or "") + len(record.command or "")
         self._rows.append(
             ActionRow(
                 name,
                 record_key(self._agent, f"action\0{record.key}"),
-                record_key(self._agent, record.message_key) if record.message_key else None,
+                message,
                 record_key(self._agent, output) if output else None,
                 record.kind,
                 record.tool,
@@ -319,7 +321,7 @@ class Harvest:
                 record.exit_code,
                 instant(record.started_at),
                 instant(record.ended_at),
-                encode(excerpt) if excerpt else None,
+                encode(excerpt) if excerpt and output is None else None,  # else in its message
                 record.commit,
             )
         )

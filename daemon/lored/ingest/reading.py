@@ -115,6 +115,7 @@ class _Reading:
         self.path = plain_name(job.path)
         self.compressed = self.path != job.path
         self.head = b""
+        self.nul_bytes = 0
         self.found = source.stat()
         self.looked_at = now()
 
@@ -148,12 +149,12 @@ class _Reading:
             if harvest.barred:
                 return
             if harvest.full() or line.end >= stop:
+                self._note_nuls(lines)
                 more = line.end >= stop and line.end < self.found.st_size and not self.compressed
                 yield harvest.cut(self._place(line.end, lines), last=False)
                 if more:
                     return
-        if lines.nul_bytes:
-            harvest.damage("nul")
+        self._note_nuls(lines)
         end, reached = lines.end, lines.reached
         if reached > end and job.settle:
             if is_object(lines.rest):
@@ -168,6 +169,11 @@ class _Reading:
                 scanned=reached, pending=reached > end
             )
             yield harvest.cut(place, last=True, sidecars=sidecars)
+
+    def _note_nuls(self, lines: Lines) -> None:
+        if lines.nul_bytes > self.nul_bytes:
+            self.nul_bytes = lines.nul_bytes
+            self.harvest.damage("nul")
 
     def _parse(self, data: bytes, offset: int) -> None:
         if data.strip(b" \t\r\0"):

@@ -167,9 +167,11 @@ class Daemon:
                 self._ground, self._table
             )
         except ImportError as error:
-            raise Refused(
-                f"{error.name or error} is missing; run: pip install 'lored[daemon]'", BAD_SETUP
-            ) from error
+            if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("lore"):
+                what = f"{error.name} is missing; run: pip install 'lored[daemon]'"
+            else:  # a package that does not load here, or a file of ours that does not fit
+                what = f"{error}; run: pip install --force-reinstall 'lored[daemon]'"
+            raise Refused(what, BAD_SETUP) from error
         return made
 
     def _announce(self) -> None:

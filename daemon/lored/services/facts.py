@@ -50,6 +50,7 @@ class Facts:
         self._app = app
         self.rules = statements.rules(app.settings)
         self.access = Access(app, app.settings.fact_access_flush_seconds)
+        self.awaited = origins.Awaited()
 
     async def start(self) -> None:
         """Begin to write access counters in the background."""
@@ -66,6 +67,9 @@ class Facts:
         at = now()
         target = await for_write(self._app, call, params)
         statement = statements.read(call, params, at)
+        if statement.session_id is None:
+            said = self.awaited.claim(statement.text, target.workspace, at)
+            statement.session_id, statement.message_id = said or (None, statement.message_id)
         names = [entity.bare for entity in parse_all(statement.entities)]
         (prepared,) = await statements.prepare(self._app, [statement], target)
         key = params.get("idempotency_key")

@@ -19,6 +19,7 @@ from lored.core.reconcile import SETTLE_SECONDS, Cursor
 from lored.core.transcripts import PARSERS
 from lored.ingest.pipeline import Outcome, Pipeline
 from lored.ingest.reading import Job
+from lored.services import origins
 from lored.services.app import App
 from lored.services.backlog import Item
 from lored.services.index_progress import Progress
@@ -179,6 +180,8 @@ class FileReading:
         reading.messages += written.messages
         self._progress.messages += written.messages
         self._progress.redacted(batch.redactions)
+        if batch.stated:
+            await origins.link_batch(self._app, root.spec.agent, batch.stated)
 
     async def _place(self, cwd: str) -> tuple[str | None, str | None]:
         """Workspace id and work tree of a session's directory."""

@@ -165,6 +165,7 @@ def _read_whole(root: Root, plan: Plan, below: str) -> None:
             continue
         if root.walker.parser(path) is not None:
             plan.steps.append(Step("forced", path, as_seen(cursor), cursor))
+            plan.waiting -= cursor.failures > 0
     plan.steps = [
         step._replace(change="forced") if step.change == "retry" else step for step in plan.steps
     ]

@@ -1,21 +1,70 @@
 """Facts and the sessions that stated them, tied both ways."""
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
+from lore.errors import LoreError
+from lored.core.batches import Stated
+from lored.core.clock import SECOND, Micros
+from lored.core.facts import normal_form
 from lored.core.spoken import stated_text
 from lored.services.app import App
 from lored.services.fact_views import Map, View
 from lored.services.moments import now
 from lored.services.scopes import GLOBAL, Target, opened
 from lored.store import facts_changes, facts_collisions, facts_origins
-from lored.store.driver import Connection
+from lored.store.database import StoreBusy
+from lored.store.driver import Connection, Error
 
 if TYPE_CHECKING:
     from lored.services.facts import Facts
 
+AWAITED: Final = 256
+"""Calls remembered at a time."""
+
+AWAIT_SECONDS: Final = 120
+
+log = structlog.get_logger()
+
 FACTS: Final = 200
 """Facts of one session that are shown."""
+
+
+class Awaited:
+    """Statements seen in transcripts whose facts are not there yet: some agents write the call
+    down before they make it. The fact that comes within `AWAIT_SECONDS` is tied at once."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[tuple[str | None, str], tuple[Micros, str, str | None]] = (
+            OrderedDict()
+        )
+
+    def expect(
+        self, stated: Stated, message_id: str | None, workspace: str | None, at: Micros
+    ) -> None:
+        """Wait for the fact of a call that was made just now; older calls are history."""
+        if stated.at is None or not 0 <= at - stated.at < AWAIT_SECONDS * SECOND:
+            return
+        key = (workspace, normal_form(stated.text))
+        self._calls[key] = (stated.at, stated.session, message_id)
+        while len(self._calls) > AWAITED:
+            self._calls.popitem(last=False)
+
+    def claim(self, text: str, workspace: str | None, at: Micros) -> tuple[str, str | None] | None:
+        """The session and message that said ``text`` just now, for the fact that is stated in
+        ``workspace`` (None: global)."""
+        if not self._calls:
+            return None
+        said = normal_form(text)
+        for key in [key for key in self._calls if key[1] == said and workspace in (None, key[0])]:
+            made, session, message = self._calls.pop(key)
+            if at - made < AWAIT_SECONDS * SECOND:
+                return session, message
+        return None
 
 
 async def link(
@@ -53,6 +102,30 @@ async def link(
             )
             return {"id": f"F{found.number}", "scope": target.scope, "uid": found.uid}
     return None
+
+
+async def link_batch(app: App, agent: str, stated: Sequence[Stated]) -> None:
+    """Tie the facts that a batch of a transcript states, once its rows are stored. An error is
+    logged: it is no failure of the transcript."""
+    service = app.services.get("facts")
+    if service is None:
+        return
+    for one in stated:
+        try:
+            workspace, message = await app.registry.sessions.read(
+                partial(
+                    facts_origins.place_of,
+                    agent=agent,
+                    native_id=one.session,
+                    message_key=one.message,
+                )
+            )
+            call = {"tool": "remember", "arguments": {"text": one.text}}
+            tied = await service.link_statement(call, one.session, message, workspace)
+            if tied is None:
+                service.awaited.expect(one, message, workspace, now())
+        except (LoreError, Error, StoreBusy, OSError) as error:
+            log.warning("fact not tied to its session", session=one.session, error=str(error))
 
 
 async def of_session(

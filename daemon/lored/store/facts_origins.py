@@ -20,6 +20,25 @@ def unlinked(conn: Connection, text: str, session_id: str) -> Fact | None:
     return None
 
 
+def place_of(
+    conn: Connection, *, agent: str, native_id: str, message_key: bytes | None
+) -> tuple[str | None, str | None]:
+    """Workspace id of a session and the id of one of its messages; this one reads the sessions
+    store."""
+    session = conn.execute(
+        "SELECT workspace FROM sessions WHERE agent = ? AND native_id = ?", (agent, native_id)
+    ).fetchone()
+    message = (
+        None
+        if message_key is None
+        else conn.execute("SELECT id FROM messages WHERE key = ?", (message_key,)).fetchone()
+    )
+    return (
+        None if session is None else session[0],
+        None if message is None else str(message[0]),
+    )
+
+
 def link(conn: Connection, fact_id: int, session_id: str, message_id: str | None) -> None:
     """Tie a fact to the session and message that stated it."""
     set_columns(conn, fact_id, session_id=session_id, message_id=message_id)
