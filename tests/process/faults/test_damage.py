@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,8 +90,8 @@ def fill(daemon: RunningDaemon, project: Path) -> set[str]:
     return texts
 
 
-def patiently(ask: Callable[[], set[str]]) -> set[str]:
-    """Ask until it is not refused as too early: a mirror that comes in whole takes its time."""
+def patiently(ask: Callable[[], Any]) -> Any:
+    """Ask until it is not refused as too early: what comes in whole takes its time."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -189,7 +190,9 @@ def test_damaged_stores_come_back(
         }
         kept = names_aside(damaged)
         assert told == kept == set(expected_aside(damage, damaged))
-        found = client.call("recall_fact", query="tenant 1407 port", scope="global")["facts"]
+        asked: dict[str, Any] = {"query": "tenant 1407 port", "scope": "global"}
+        found = patiently(lambda: client.call("recall_fact", **asked))["facts"]
         assert found[0]["text"].startswith("global fact 201:")
-        found = client.call("episodic_recall", query="aardvark", everywhere=True)["sessions"]
+        asked = {"query": "aardvark", "everywhere": True}
+        found = patiently(lambda: client.call("episodic_recall", **asked))["sessions"]
         assert found[0]["session"]["id"] == ONE
