@@ -34,8 +34,8 @@ from lored.core import ids
 from lored.core.facts import Statement, check
 from lored.services import moments
 from lored.store import driver
-from lored.store.facts_log import Batch
-from lored.store.facts_pipeline import Given, place
+from lored.store.facts.log import Batch
+from lored.store.facts.pipeline import Given, place
 from support.memory import Memory, open_memory
 
 BATCH = 2_000

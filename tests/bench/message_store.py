@@ -23,8 +23,9 @@ from lored.core.transcripts.records import Message
 from lored.embed.base import MINILM, STATIC
 from lored.embed.static import StaticEmbedder
 from lored.ingest.outputs import output_form
-from lored.store import driver, pragmas, text, vectors
+from lored.store import driver, pragmas
 from lored.store.pragmas import StoreKind
+from lored.store.search import text, vectors
 from support.transcripts import all_samples, read
 
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2, "summary": 3}

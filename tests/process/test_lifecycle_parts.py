@@ -12,7 +12,7 @@ import structlog
 from lored.runtime import logs, places
 from lored.runtime.lock import Lock, read_holder
 from lored.runtime.logs import Sink
-from lored.services.openmetrics import Page
+from lored.services.care.openmetrics import Page
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

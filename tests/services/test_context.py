@@ -16,11 +16,11 @@ from lore.errors import Invalid, Unavailable
 from lore.paths import resolve
 from lored.core import budget, clock
 from lored.core.transcripts.own import cut_own_context
-from lored.services import receipts
 from lored.services.app import App, Call
-from lored.services.context import Context
 from lored.services.events import Events
-from lored.services.facts import Facts
+from lored.services.facts.front import Facts
+from lored.services.search import receipts
+from lored.services.search.context import Context
 from lored.services.settings import merge
 from lored.services.workspaces import Workspaces
 from lored.store.registry import Registry

@@ -11,9 +11,9 @@ import pytest
 from lored.core import ids
 from lored.core.facts import Statement, check
 from lored.services import moments
-from lored.store import facts_collisions, facts_related
-from lored.store.facts_log import Batch
-from lored.store.facts_pipeline import Given, place
+from lored.store.facts import collisions, related
+from lored.store.facts.log import Batch
+from lored.store.facts.pipeline import Given, place
 from support.memory import Memory, open_memory
 
 FEW = 300
@@ -61,8 +61,8 @@ def state(memory: Memory, conn: Any, number: int, entities: list[str], *, answer
     )
     if not answer:
         return 0
-    found = facts_collisions.find(conn, placed.fact, 20)
-    facts_related.sharing_names(conn, [e.split(":", 1)[1] for e in entities], 24)
+    found = collisions.find(conn, placed.fact, 20)
+    related.sharing_names(conn, [e.split(":", 1)[1] for e in entities], 24)
     return found.total
 
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from lore.errors import Conflict, Invalid
-from lored.services import remains
+from lored.services.facts import remains
 from support.memory import Memory, open_memory
 
 SECRET = (

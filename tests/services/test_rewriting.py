@@ -17,14 +17,14 @@ from lore.errors import Invalid
 from lore.paths import resolve
 from lored.core import clock, rewording
 from lored.core.transcripts.own import cut_own_context
-from lored.services import completion
 from lored.services.app import App
-from lored.services.completion import Endpoint, EndpointError
 from lored.services.events import Events
-from lored.services.rewriting import Rewriting
-from lored.services.sessions import Sessions
+from lored.services.sessions import completion
+from lored.services.sessions.completion import Endpoint, EndpointError
+from lored.services.sessions.reading import Sessions
+from lored.services.sessions.rewriting import Rewriting
+from lored.services.sessions.spending import Spending
 from lored.services.settings import merge
-from lored.services.spending import Spending
 from lored.services.workspaces import Workspaces
 from lored.store.registry import Registry
 

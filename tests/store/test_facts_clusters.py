@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lored.store import driver, facts_clusters, migrate, pragmas
+from lored.store import driver, migrate, pragmas
+from lored.store.facts import clusters as facts_clusters
 from lored.store.pragmas import StoreKind
 
 

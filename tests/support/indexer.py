@@ -16,8 +16,8 @@ from lore.paths import resolve
 from lored.core.stored_text import decode
 from lored.services.app import App, Call
 from lored.services.events import Events
-from lored.services.indexing import Indexing
-from lored.services.sessions import Sessions
+from lored.services.indexing.indexer import Indexing
+from lored.services.sessions.reading import Sessions
 from lored.services.settings import merge
 from lored.services.workspaces import Workspaces
 from lored.store.registry import Registry

@@ -10,10 +10,10 @@ from lored.rpc.handlers import facts as fact_handlers
 from lored.rpc.handlers import triage as triage_handlers
 from lored.services.app import App, Call
 from lored.services.events import Event, Events
-from lored.services.facts import Facts
+from lored.services.facts.front import Facts
+from lored.services.facts.snapshot import Snapshots
+from lored.services.facts.triage import Triage
 from lored.services.settings import Settings
-from lored.services.snapshot import Snapshots
-from lored.services.triage import Triage
 from lored.services.workspaces import Workspaces
 from lored.store.registry import Registry
 
@@ -67,7 +67,7 @@ async def open_memory(
         await workspaces.load()
         app = App(paths, Settings(**settings), registry, Events(), workspaces)
         if embed:
-            from lored.services.embedding import Embedding
+            from lored.services.search.embedding import Embedding
 
             app.services["embedding"] = Embedding(app)
             await app.services["embedding"].start()

@@ -53,7 +53,7 @@ class HttpEmbedder:
 
     @classmethod
     def from_environment(cls) -> "HttpEmbedder":
-        """From what `services.embedding` puts into the environment of the model process."""
+        """From what `services.search.embedding` puts into the environment of the model process."""
         key_name = os.environ.get("LORE_EMBED_HTTP_KEY_ENV", "")
         return cls(
             os.environ["LORE_EMBED_HTTP_URL"],

@@ -2,7 +2,7 @@
 
 from lored.rpc.counters import BUCKETS
 from lored.rpc.server import Server
-from lored.services.openmetrics import Page
+from lored.services.care.openmetrics import Page
 
 
 def meter_server(server: Server, page: Page) -> None:

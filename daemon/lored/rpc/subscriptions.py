@@ -123,7 +123,7 @@ class Subscriptions:
 
     def listen(self, app: App) -> None:
         """Hear what the services publish from now on."""
-        from lored.services import revisions  # loads the database driver
+        from lored.services.facts import revisions
 
         self._token = partial(revisions.token, app)
         self._stop_listening = app.events.listen(self._hear)

@@ -35,7 +35,7 @@ from lored.runtime.notify import Notifier
 from lored.runtime.refusal import BAD_SETUP, OK, SOFTWARE, Refused
 from lored.runtime.signals import Signals
 from lored.runtime.start import Ground
-from lored.services import memory
+from lored.services.care import memory
 
 if TYPE_CHECKING:
     from lored.runtime.house import House, ServiceTable

@@ -20,8 +20,8 @@ from lored.runtime import drain
 from lored.runtime.refusal import BAD_STORE, Refused
 from lored.runtime.start import Ground
 from lored.services.app import App
+from lored.services.care.health import Health
 from lored.services.events import Events
-from lored.services.health import Health
 from lored.services.workspaces import Workspaces
 from lored.store import driver
 from lored.store.migrate import ForeignFile, NewerSchema

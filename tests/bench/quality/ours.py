@@ -1,7 +1,7 @@
 """Our own search on a memory: the real store, the real index, the real ranking.
 
 Rows are written as the daemon writes them (messages, text index, static and model vectors)
-into a store file of its own, and questions go through `store.message_search`. Model vectors
+into a store file of its own, and questions go through `store.search.messages`. Model vectors
 are remembered in a folder, since computing them takes most of the time.
 """
 
@@ -18,11 +18,12 @@ from lored.core.tokens import context_form, index_form, parse_query
 from lored.embed.base import MINILM, STATIC
 from lored.embed.onnx import MiniLM
 from lored.embed.static import StaticEmbedder
-from lored.services.vectoring import spoken_texts
-from lored.store import driver, message_search, migrate, pragmas, text, vectors
-from lored.store.columns import Columns
-from lored.store.message_search import MessageHit, Scope
+from lored.services.search.vectoring import spoken_texts
+from lored.store import driver, migrate, pragmas
 from lored.store.pragmas import StoreKind
+from lored.store.search import messages, text, vectors
+from lored.store.search.columns import Columns
+from lored.store.search.messages import MessageHit, Scope
 
 from .memories import Memory
 
@@ -138,7 +139,7 @@ class Store:
         static = self.models.static.embed_query(plain, lambda word: 0.0)
         if static.any():
             asked[STATIC] = static
-        return message_search.search(
+        return messages.search(
             self.conn,
             self.columns,
             parse_query(question),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lored.services import statements
 from lored.services.app import App, Call
+from lored.services.facts import statements
 
 Map = dict[str, Any]
 

@@ -60,7 +60,7 @@ async def _revision(app: App | None) -> str | None:
     must not wait."""
     if app is None:
         return None
-    from lored.services import revisions  # loads the database driver
+    from lored.services.facts import revisions
 
     try:
         return await asyncio.wait_for(revisions.token(app, None), REVISION_SECONDS)
@@ -101,7 +101,7 @@ def cancel(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
 
 async def subscribe(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Begin to hear events: of the workspace named here or in hello, else of all."""
-    from lored.services import revisions  # as above
+    from lored.services.facts import revisions
 
     connection = _connection(call)
     workspace = await app.workspaces.resolve(params.get("workspace") or call.workspace)

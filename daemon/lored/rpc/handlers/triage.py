@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lored.services import fact_groups
 from lored.services.app import App, Call
+from lored.services.facts import groups
 
 Map = dict[str, Any]
 
@@ -34,17 +34,17 @@ async def snapshot(app: App, call: Call, params: Map) -> Map:
 
 async def conflicts(app: App, call: Call, params: Map) -> Map:
     """Conflicts by state."""
-    return await fact_groups.conflicts(app, call, params)
+    return await groups.conflicts(app, call, params)
 
 
 async def clusters(app: App, call: Call, params: Map) -> Map:
     """Clusters with their facts."""
-    return await fact_groups.clusters(app, call, params)
+    return await groups.clusters(app, call, params)
 
 
 async def entities(app: App, call: Call, params: Map) -> Map:
     """Entities, suggestions, merges and aliases."""
-    return await fact_groups.entities(app, call, params)
+    return await groups.entities(app, call, params)
 
 
 HANDLERS = {

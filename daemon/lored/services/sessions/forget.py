@@ -1,0 +1,158 @@
+"""`forget_session`: sessions and all that was derived from them, out of the store, with proof.
+
+1. One transaction deletes messages, actions, summaries, index and vector rows, leaves a
+   tombstone per session and blocks its files: reading them again brings nothing back.
+2. The text index is rewritten, the log folded in, and all files of ours are scanned for
+   stretches of the forgotten texts, in the form in which they were stored. What is still
+   found in the store (bytes in free pages) is removed by rewriting the file.
+3. The answer counts what went and says what the scan saw. Messages that another session
+   holds too (a fork) stay with that session, and the answer names it.
+
+The agent's own transcript is never touched: the answer names those files.
+"""
+
+import asyncio
+import os
+from typing import Any, Final
+
+from lore.errors import Invalid, NotFound
+from lored.services.app import App, Call
+from lored.services.facts import remains
+from lored.services.moments import now
+from lored.services.sessions.reading import Sessions
+from lored.store.sessions import forget, listing
+from lored.store.sessions.forget import Removed
+from lored.store.sessions.listing import Filters
+
+SESSIONS: Final = 10_000
+"""Most sessions of one call; more are forgotten by calling again."""
+
+CHECKPOINTS: Final = 20
+CHECKPOINT_PAUSE: Final = 0.05
+"""A reader of a moment ago may still hold the log."""
+
+
+class Forget:
+    """The service `forget`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def sessions(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Forget what `id`, `query` or `path` means; with `dry_run` only say what would go."""
+        ids = await self._chosen(params, call)
+        database = self._app.registry.sessions
+        ids = await database.read(lambda c: forget.with_subagents(c, ids))
+        removed = await database.read(lambda c: forget.measure(c, ids))
+        answer = _describe(removed)
+        facts = await self._facts(removed) if params.get("facts") else []
+        if facts:
+            answer["facts"] = [f"{fact['scope']}:{fact['id']}" for fact in facts]
+        if params.get("dry_run") or not ids:
+            return {**answer, "dry_run": bool(params.get("dry_run"))}
+        await self._remove(ids)
+        for fact in facts:
+            await self._forget_fact(fact, call)
+        await self._app.get("indexing").reload(removed.files)
+        answer["proof"] = await self._prove(removed)
+        for name in removed.sessions:
+            self._app.events.publish("sessions", {"action": "forgotten", "session": {"id": name}})
+        return answer
+
+    async def _chosen(self, params: dict[str, Any], call: Call) -> list[int]:
+        given = [name for name in ("id", "query", "path") if params.get(name)]
+        if len(given) != 1:
+            raise Invalid("forget_session: give exactly one of id, query and path")
+        sessions: Sessions = self._app.get("sessions")
+        if given == ["id"]:
+            return [(await sessions.resolve(params["id"])).id]
+        if given == ["path"]:
+            workspace = await self._app.workspaces.resolve(params["path"])
+            if workspace is None:
+                raise NotFound(f"{params['path']} is in no workspace")
+            filters = Filters(workspace=workspace.id, subagents=True)
+            page = await self._app.registry.sessions.read(
+                lambda c: listing.page(c, filters, after=None, limit=SESSIONS)
+            )
+            return page.ids
+        found = await self._app.get("recall").episodic(
+            call, {"query": params["query"], "everywhere": True, "limit": 50}
+        )
+        names = [item["session"]["id"] for item in found.get("sessions", ())]
+        return [(await sessions.resolve(name)).id for name in names]
+
+    async def _remove(self, ids: list[int]) -> None:
+        database, at = self._app.registry.sessions, now()
+        await database.write_raw(lambda c: forget.erasing(c, True))
+        try:
+            await database.write(lambda c: forget.remove(c, ids, at, "forget_session"))
+            await database.write(forget.purge)
+        finally:
+            await database.write_raw(lambda c: forget.erasing(c, False))
+        await self._fold()
+
+    async def _fold(self) -> None:
+        """Fold the log into the file and empty it."""
+        database = self._app.registry.sessions
+        for _ in range(CHECKPOINTS):
+            await database.checkpoint()
+            try:
+                if os.stat(database.path + "-wal").st_size == 0:
+                    return
+            except FileNotFoundError:
+                return
+            await asyncio.sleep(CHECKPOINT_PAUSE)
+
+    async def _prove(self, removed: Removed) -> dict[str, Any]:
+        paths = self._app.paths
+
+        def look() -> remains.Scan:
+            folders = (paths.data_dir, paths.state_dir)
+            return remains.scan(remains.files_under(folders), removed.needles)
+
+        scan = await asyncio.to_thread(look)
+        rewritten = False
+        if any(path.startswith(paths.sessions_db) for path in scan.found):
+            rewritten = True
+            await self._app.registry.sessions.write_raw(forget.rewrite)
+            await self._fold()
+            scan = await asyncio.to_thread(look)
+        return {
+            "files": scan.files,
+            "bytes": scan.read_bytes,
+            "looked_for": len(removed.needles),
+            "found": sum(len(hits) for hits in scan.found.values()),
+            "found_in": sorted(scan.found),
+            "rewritten": rewritten,
+            "note": "texts are looked for as stored (compressed from 256 characters on)",
+        }
+
+    async def _facts(self, removed: Removed) -> list[dict[str, Any]]:
+        service = self._app.get("facts")
+        found: list[dict[str, Any]] = []
+        for name in removed.sessions:
+            found += await service.facts_of_session(name)
+        return found
+
+    async def _forget_fact(self, fact: dict[str, Any], call: Call) -> None:
+        params = {"id": fact["uid"], "hard": True, "reason": "its session was forgotten"}
+        if fact.get("workspace"):
+            params["workspace"] = fact["workspace"]
+        await self._app.get("facts").forget(call, params)
+
+
+def _describe(removed: Removed) -> dict[str, Any]:
+    return {
+        "sessions": removed.sessions,
+        "removed": {
+            "messages": removed.messages,
+            "shared_messages": removed.links,
+            "actions": removed.actions,
+            "compactions": removed.compactions,
+        },
+        "transcripts": removed.files,
+        "kept": [
+            {"session": name, "messages": count, "reason": "this session holds them too"}
+            for name, count in sorted(removed.kept.items())
+        ],
+    }

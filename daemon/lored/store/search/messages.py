@@ -1,0 +1,291 @@
+"""Messages by words and meaning: candidates of index and vectors, put in order.
+
+1. The filters become the set of allowed messages (`Columns.mask`), before anything is sought.
+2. Candidates: the best by the text index, and the nearest by vectors, among the allowed.
+3. The texts of the most promising are read and measured (`core/passages.py`), and all
+   signals together give the order (`core/ranking.py`).
+
+Runs on a reader's connection, in its thread. A failing engine raises; it never looks like an
+empty answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lored.core.passages import Fit, measure
+from lored.core.quantized import Float32
+from lored.core.ranking import (
+    FULL_LENGTH_CHARS,
+    STATIC_SEGMENT,
+    Floats,
+    Likeness,
+    Signals,
+    dense_of,
+    of_best,
+    rank,
+    soft_covers,
+)
+from lored.core.relevance import evidence
+from lored.core.stored_text import decode
+from lored.core.tokens import Query
+from lored.store.driver import Connection
+from lored.store.search import vectors
+from lored.store.search.columns import ALL_ROLES, Columns, Mask
+from lored.store.search.matching import MESSAGES, Plan, match, plan, stem
+
+WORD_CANDIDATES: Final = 200
+"""Best rows of the text index (design/search.md, recipe 4)."""
+
+SIGN_CANDIDATES: Final = 1_000
+"""Rows whose cosine is taken exactly: holds .98 of the true best ten of a million."""
+
+NEAR_CANDIDATES: Final = 200
+"""Nearest rows that become candidates."""
+
+READ: Final = 120
+"""Texts read and measured: 10 ms."""
+
+LISTED_SHARE: Final = 0.02
+"""Up to this share of all messages the allowed ones are listed to FTS5 (so only they are
+scored); above, more rows are asked for and the others dropped."""
+
+LISTED_MOST: Final = 30_000
+
+ASKED_MOST: Final = 20_000
+"""Rows asked of FTS5 when some will be dropped."""
+
+READ_BATCH: Final = 500
+
+TOOL: Final = 2
+ROLLED_BACK: Final = 1
+"""`messages.role` of tool output, and the flag of an undone turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which messages may be found. ``sessions``: row ids, None = all; instants in
+    microseconds, ``since`` <= at < ``until``."""
+
+    sessions: frozenset[int] | None = None
+    roles: frozenset[int] = ALL_ROLES
+    since: int | None = None
+    until: int | None = None
+    subagents: frozenset[int] = frozenset()
+    """Sessions of subagents: they rank lower."""
+    deeds: frozenset[int] = frozenset()
+    """Messages that did what the filters ask for: they rank higher."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everything may be found."""
+        return (
+            self.sessions is None
+            and self.since is None
+            and self.until is None
+            and ALL_ROLES.issubset(self.roles)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHit:
+    """A message found."""
+
+    id: int
+    session: int
+    position: int
+    role: int
+    at: int | None
+    text: str
+    record_key: str | None
+    score: float
+    fit: Fit
+    parts: dict[str, float]
+    soft: float
+    cosine: float | None
+    """With the first model that has a vector for it."""
+    model: str | None
+    """The segment of that."""
+    evidence: float
+    """`relevance.evidence`: above 0 it is about the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer of `search`: hits, best first, and what of the query was not asked."""
+
+    hits: list[MessageHit]
+    left_out: tuple[str, ...]
+    covered: dict[str, float]
+    """Per model with a query vector: the share of the read candidates that it knows."""
+
+
+def search(
+    conn: Connection,
+    columns: Columns,
+    query: Query,
+    asked: Mapping[str, Float32],
+    like: Likeness | None,
+    scope: Scope,
+    limit: int,
+) -> Found:
+    """The best ``limit`` messages of ``scope`` for ``query``, best first.
+
+    ``asked``: the query's vector per segment, best model first.
+    """
+    columns.refresh(conn)
+    allowed = (
+        None
+        if scope.is_open
+        else columns.mask(scope.sessions, scope.roles, scope.since, scope.until)
+    )
+    wanted = plan(conn, MESSAGES, query)
+    scores = _by_words(conn, wanted, allowed, columns.highest)
+    dense: dict[str, dict[int, float]] = {}
+    for name, vector in asked.items():
+        cosines = columns.nearest(conn, name, vector, SIGN_CANDIDATES, allowed)
+        best = sorted(cosines, key=lambda row: -cosines[row])[:NEAR_CANDIDATES]
+        dense[name] = {row: cosines[row] for row in best}
+        for row in best:
+            scores.setdefault(row, 0.0)
+    rows = list(scores)
+    for name, vector in asked.items():
+        missing = [row for row in rows if row not in dense[name]]
+        dense[name] |= vectors.message_cosines(conn, name, vector, missing)
+    rows = _promising(rows, scores, dense)
+    read = _read(conn, rows)
+    rows = [row for row in rows if row in read]
+    if not rows:
+        return Found([], wanted.left_out, {})
+    return _ranked(wanted, rows, read, scores, dense, like, scope, limit)
+
+
+def _by_words(
+    conn: Connection, wanted: Plan, allowed: Mask | None, highest: int
+) -> dict[int, float]:
+    if not wanted.words:
+        return {}
+    if allowed is None:
+        return match(conn, MESSAGES, wanted, WORD_CANDIDATES)
+    count = int(allowed.sum())
+    if count == 0:
+        return {}
+    if count > min(LISTED_MOST, LISTED_SHARE * highest):
+        ask = min(ASKED_MOST, 2 * WORD_CANDIDATES * (highest // count + 1))
+        found = match(conn, MESSAGES, wanted, ask)
+        kept = {row: s for row, s in found.items() if row < len(allowed) and allowed[row]}
+        if len(kept) >= WORD_CANDIDATES or len(found) < ask:
+            best = sorted(kept, key=lambda row: -kept[row])[:WORD_CANDIDATES]
+            return {row: kept[row] for row in best}
+    ids = "[" + ",".join(map(str, np.flatnonzero(allowed).tolist())) + "]"
+    where = "AND +rowid IN (SELECT value FROM json_each(?))"
+    return match(conn, MESSAGES, wanted, WORD_CANDIDATES, where, (ids,))
+
+
+def _promising(
+    rows: list[int], scores: dict[int, float], dense: dict[str, dict[int, float]]
+) -> list[int]:
+    """The rows worth reading: best by index and vectors together."""
+    if len(rows) <= READ:
+        return rows
+    index = of_best(np.array([scores[row] for row in rows]))
+    near = dense_of(_columns_of(dense, rows), len(rows))
+    order = np.argsort(-(0.6 * index + 0.4 * near), kind="stable")[:READ]
+    return [rows[i] for i in order]
+
+
+def _columns_of(dense: dict[str, dict[int, float]], rows: Sequence[int]) -> dict[str, Floats]:
+    return {
+        name: np.array([cosines.get(row, np.nan) for row in rows])
+        for name, cosines in dense.items()
+    }
+
+
+def _read(conn: Connection, ids: Sequence[int]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for start in range(0, len(ids), READ_BATCH):
+        part = ids[start : start + READ_BATCH]
+        marks = ",".join("?" * len(part))
+        for row in conn.execute(
+            "SELECT id, session, position, role, at, text, record_key, flags FROM messages"
+            f" WHERE id IN ({marks})",
+            part,
+        ):
+            found[row[0]] = (*row[:5], decode(row[5]), *row[6:])
+    return found
+
+
+def _ranked(
+    wanted: Plan,
+    rows: list[int],
+    read: dict[int, Any],
+    scores: dict[int, float],
+    dense: dict[str, dict[int, float]],
+    like: Likeness | None,
+    scope: Scope,
+    limit: int,
+) -> Found:
+    texts = [read[row][5] for row in rows]
+    fits = [measure(wanted.asked, text, stem) for text in texts]
+    soft = soft_covers(wanted.asked, fits, like)
+    cosines = _columns_of(dense, rows)
+    ranked = rank(
+        Signals(
+            index=np.array([scores[row] for row in rows]),
+            fits=fits,
+            soft=soft,
+            dense=cosines,
+            sessions=np.array([read[row][1] for row in rows], dtype=np.int64),
+            positions=np.array([read[row][2] for row in rows], dtype=np.int64),
+            lengths=np.array([len(text) for text in texts], dtype=np.float64),
+            asks=_flags(
+                len(text) < FULL_LENGTH_CHARS and text.rstrip().endswith(("?", "？"))
+                for text in texts
+            ),
+            flags={
+                "tool": _flags(read[row][3] == TOOL for row in rows),
+                "undone": _flags(bool(read[row][7] & ROLLED_BACK) for row in rows),
+                "subagent": _flags(read[row][1] in scope.subagents for row in rows),
+                "deed": _flags(row in scope.deeds for row in rows),
+            },
+        )
+    )
+    order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
+    hits = []
+    for i in order[:limit]:
+        number, session, position, role, at, text, record_key, _ = read[rows[i]]
+        model = next((name for name, c in cosines.items() if not np.isnan(c[i])), None)
+        cosine = None if model is None else float(cosines[model][i])
+        hits.append(
+            MessageHit(
+                number,
+                session,
+                position,
+                role,
+                at,
+                text,
+                record_key,
+                float(ranked.scores[i]),
+                fits[i],
+                ranked.explain(i),
+                float(soft[i]),
+                cosine,
+                model,
+                evidence(
+                    float(soft[i]),
+                    fits[i].near,
+                    wanted.asked.information,
+                    cosine,
+                    by_model=model not in (None, STATIC_SEGMENT),
+                ),
+            )
+        )
+    covered = {name: float((~np.isnan(column)).mean()) for name, column in cosines.items()}
+    return Found(hits, wanted.left_out, covered)
+
+
+def _flags(values: Iterable[bool]) -> "NDArray[np.float64]":
+    return np.fromiter(values, dtype=np.float64)
