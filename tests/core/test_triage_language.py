@@ -164,3 +164,10 @@ def test_any_list_is_read_or_refused(source: list[Any]) -> None:
 def test_what_is_quoted_comes_back(text: str) -> None:
     quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     assert split(f"remember {quoted}")[1] == (None, text)
+
+
+@pytest.mark.parametrize("line", ['remember "x" -> $n', '$n = remember "x"'])
+def test_another_way_to_name_a_result_is_told_the_right_one(line: str) -> None:
+    _, problems = read(line)
+    assert len(problems) == 1
+    assert "as=NAME" in str(problems[0])

@@ -83,6 +83,23 @@ async def test_a_collision_leaves_something_undecided(memory: Memory) -> None:  
     assert (await memory.snapshot(scopes=["pending"]))["pending"]["count"] == 0
 
 
+async def test_a_pair_that_is_undecided_is_listed_once(memory: Memory) -> None:
+    for text in ("ttl is 100", "ttl is 200", "ttl is 300"):
+        await memory.remember_fact(text=text, entities=["tool:redis"])
+    pending = (await memory.snapshot(scopes=["pending"]))["pending"]
+    pairs = {
+        (item["fact"]["text"], other["fact"]["text"])
+        for item in pending["facts"]
+        for other in item["collisions"]
+    }
+    assert pending["count"] == 2
+    assert pairs == {
+        ("ttl is 300", "ttl is 200"),
+        ("ttl is 300", "ttl is 100"),
+        ("ttl is 200", "ttl is 100"),
+    }
+
+
 async def test_topics_are_tags(memory: Memory) -> None:  # B46, B67: a departure
     with pytest.raises(Invalid, match="facts, tags and entities"):
         await memory.apply_text('topic "Architecture Decisions"')

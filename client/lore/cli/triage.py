@@ -20,7 +20,8 @@ def apply(inv: Invocation) -> int:
 
     def text(screen: Screen) -> None:
         for number, result in enumerate(answer.get("results", ()), 1):
-            screen.say(f"{number}. {_result(result)}")
+            line = result.get("line", number)
+            screen.say(f"{line}. {_result(result)}")
             fact = result.get("fact")
             if isinstance(fact, dict):
                 views.show_brief(screen, fact)
@@ -52,7 +53,11 @@ def _operations(words: list[str]) -> str:
 def _result(result: Any) -> str:
     if not isinstance(result, dict):
         return one_line(str(result))
-    plain = {k: v for k, v in result.items() if not isinstance(v, dict | list) and v is not None}
+    plain = {
+        key: value
+        for key, value in result.items()
+        if key not in ("index", "line") and not isinstance(value, dict | list | None)
+    }
     head = str(plain.pop("op", plain.pop("operation", "done")))
     return one_line(" ".join([head, *(f"{key}={value}" for key, value in plain.items())]))
 

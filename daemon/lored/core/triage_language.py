@@ -116,6 +116,13 @@ def _problem(op: Op, message: str) -> Problem:
     return Problem(message, op.index, op.line, op.name)
 
 
+def _unexpected(name: str, word: str) -> str:
+    """Why a second text stands in a line: an unquoted text, or another way to name an id."""
+    if word in ("->", "=", "=>") or name.startswith("$"):
+        return f"unexpected {word!r}: `as=NAME` names the id of an operation, $NAME uses it"
+    return f"unexpected {word!r}: put the whole text in quotes"
+
+
 # -- list form -----------------------------------------------------------------------------
 
 
@@ -161,11 +168,7 @@ def _from_lines(source: str) -> tuple[list[Op], list[Problem]]:
                 given.append((key, value))
         name = words[0][1] if words[0][0] is None else f"{words[0][0]}={words[0][1]}"
         if len(texts) > 1:
-            problems.append(
-                Problem(
-                    f"unexpected {texts[1]!r}: put the whole text in quotes", index, number, name
-                )
-            )
+            problems.append(Problem(_unexpected(name, texts[1]), index, number, name))
         else:
             _finish(name, given, texts[0] if texts else None, index, number, ops, problems)
         index += 1

@@ -142,14 +142,20 @@ async def _recent(ask: Ask, value: str) -> Map:
 
 
 async def _pending(ask: Ask, value: str) -> Map:
-    """Facts that came with collisions nobody has settled, with what they stand against."""
+    """Facts that came with collisions nobody has settled, with what they stand against: each
+    pair once, at its newer fact."""
     limit = _number(value, PENDING)
 
     def read(conn: Connection, view: View) -> Map:
         rows = counts.pending_facts(conn, limit)
         items: list[Map] = []
+        shown: set[frozenset[int]] = set()
+        gone = 0
         for row in rows:
-            found = changes.undecided(conn, row, 5)
+            undecided = changes.undecided(conn, row, 5)
+            gone += not undecided
+            found = [one for one in undecided if frozenset((row.id, one.fact.id)) not in shown]
+            shown |= {frozenset((row.id, one.fact.id)) for one in found}
             if found:
                 items.append(
                     {
@@ -157,7 +163,6 @@ async def _pending(ask: Ask, value: str) -> Map:
                         "collisions": view.collisions(conn, row, found),
                     }
                 )
-        gone = len(rows) - len(items)
         names = sorted({name for one in items for name in one["fact"].get("entities", ())})
         return {"count": counts.pending(conn) - gone, "facts": items, "entities": names}
 

@@ -8,7 +8,7 @@ statement would go.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from lore.errors import Ambiguous, Invalid, LoreError
 from lored.core import ids
@@ -36,6 +36,9 @@ from lored.store.facts import keys
 from lored.store.facts import rows as facts
 from lored.store.facts.bindings import Binding
 from lored.store.facts.log import Batch
+
+PROBLEMS_NAMED: Final = 5
+"""Problems of a batch that the message of the refusal spells out; its data has all of them."""
 
 
 class _DryRun(Exception):
@@ -283,9 +286,11 @@ def _at(op: Op, kind: type[Any], message: str, data: dict[str, object]) -> Excep
 
 
 def _refusal(problems: Sequence[Problem]) -> Invalid:
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    named = "; ".join(str(one) for one in problems[:PROBLEMS_NAMED])
+    more = len(problems) - PROBLEMS_NAMED
+    rest = f"; and {more} more" if more > 0 else ""
     return Invalid(
-        f"{problems[0]}{more}; nothing of the batch was done",
+        f"{named}{rest}; nothing of the batch was done",
         {"errors": [wire(problem) for problem in problems]},
     )
 
