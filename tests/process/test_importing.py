@@ -80,10 +80,11 @@ def test_a_dry_run_tells_the_same_and_keeps_nothing(client: Client) -> None:
 
 def test_markdown(client: Client, tmp_path: Path) -> None:
     client.remember_fact(text="Deploys go through Argo", tags=["deploys"])
+    client.remember_fact(text="The cache lives for 300s", entities=["tool:redis"])
     memory = tmp_path / "CLAUDE.md"
     memory.write_text(
         "---\nname: x\n---\n# Project\n\nUse tabs.\n\n## Deploys\n- Deploy by hand\n"
-        "  on Fridays\n- [ ] never on Monday\n\n```sh\nmake\n```\n"
+        "  on Fridays\n- [ ] never on Monday\n- Redis keeps for 600s\n\n```sh\nmake\n```\n"
     )
     done = bring(client, memory)
     assert done["format"] == "markdown"
@@ -93,7 +94,18 @@ def test_markdown(client: Client, tmp_path: Path) -> None:
     assert facts["never on Monday"]["tags"] == ["project", "deploys"]
     assert facts["Use tabs."]["source_ref"] == f"file:{memory}"
     assert not any("make" in text for text in facts)
-    assert done["collision_count"] >= 1, "half of the tags are shared"
+    assert facts["Redis keeps for 600s"]["entities"] == ["tool:redis"], "a name known here"
+    against = {
+        (one["fact"]["text"], other["fact"]["text"])
+        for one in done["collisions"]
+        for other in one["collisions"]
+    }
+    assert ("Redis keeps for 600s", "The cache lives for 300s") in against
+    assert ("never on Monday", "Deploys go through Argo") in against, "half of the tags"
+    theirs = {text for text in facts if facts[text].get("source") == "markdown"}
+    assert not [pair for pair in against if theirs.issuperset(pair)], "one document"
+    pending = client.snapshot(scopes=["pending"])["pending"]
+    assert pending["count"] == done["collision_count"] == len(done["collisions"])
 
 
 def test_export_comes_back_whole(client: Client, shared: RunningDaemon, tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ NOTE_KINDS: Final = ("note", "question", "meta", "outcome")
 """Episode types of Remind that state nothing which could be contradicted: kept and found like
 facts, but never clustered or compared."""
 
+DOCUMENT: Final = "markdown"
+"""`source` of a fact that is a passage of a document."""
+
 STORED_KINDS: Final = (*KINDS, *NOTE_KINDS)
 
 

@@ -9,7 +9,7 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from lored.core.facts import TEXT_BYTES, Statement
+from lored.core.facts import DOCUMENT, TEXT_BYTES, Statement
 from lored.core.imports.incoming import Harvest, Incoming
 
 _HEADING: Final = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -33,7 +33,7 @@ def read(data: bytes, path: str) -> Harvest:
                 key=digest,
                 uid=f"m{digest}",
                 statement=Statement(
-                    text=said, tags=tags, source="markdown", source_ref=f"file:{path}"
+                    text=said, tags=tags, source=DOCUMENT, source_ref=f"file:{path}"
                 ),
             )
         )

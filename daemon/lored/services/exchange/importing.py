@@ -99,7 +99,7 @@ class Importing:
             collisions.append(
                 {
                     "fact": view.fact(conn, fact),
-                    "collisions": view.collisions(conn, fact, found.listed),
+                    "collisions": view.collisions(conn, fact, found),
                 }
             )
         return {

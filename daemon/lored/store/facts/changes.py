@@ -10,7 +10,7 @@ from typing import Any
 from lore.errors import Conflict as Refused
 from lored.core import ids
 from lored.core.clock import Micros
-from lored.core.facts import State, tidy
+from lored.core.facts import DOCUMENT, State, tidy
 from lored.store.driver import Connection
 from lored.store.facts import collisions, conflicts, log
 from lored.store.facts import rows as facts
@@ -133,10 +133,17 @@ def mark_pending(conn: Connection, fact: Fact) -> None:
 
 
 def undecided(conn: Connection, fact: Fact, limit: int) -> list[collisions.Collision]:
-    """Collisions of ``fact`` with facts that it has no conflict with (of any status)."""
+    """Collisions of ``fact`` with facts that it has no conflict with (of any status). Passages
+    of one document stand beside each other in it and are not held against each other."""
     decided = conflicts.decided_with(conn, fact.id)
-    found = collisions.find(conn, fact, limit + len(decided))
-    return [one for one in found.listed if one.fact.id not in decided][:limit]
+    neighbours = collisions.LISTED if fact.source == DOCUMENT else 0
+    found = collisions.find(conn, fact, limit + len(decided) + neighbours)
+    return [
+        one
+        for one in found.listed
+        if one.fact.id not in decided
+        and (fact.source != DOCUMENT or one.fact.source_ref != fact.source_ref)
+    ][:limit]
 
 
 def _leave(

@@ -2,7 +2,9 @@
 
 Each goes through the same pipeline as a stated fact: exact duplicates merge, clusters form,
 collisions come back. Links and open conflicts of the other memory follow when all are in.
-What was imported before (same uid) is left as it is.
+What was imported before (same uid) is left as it is. Passages of documents get the entities
+that this store knows and they mention, so that they meet the facts about these; passages of
+one document are not held against each other.
 """
 
 from collections.abc import Mapping
@@ -10,12 +12,13 @@ from dataclasses import dataclass, field
 
 from lore.errors import LoreError
 from lored.core import ids, jsonl
-from lored.core.facts import State, check, text_hash
+from lored.core.entities import possible_names
+from lored.core.facts import DOCUMENT, State, check, text_hash
 from lored.core.imports.incoming import Harvest, Incoming
 from lored.store.driver import Connection
-from lored.store.facts import changes, disputes, log
-from lored.store.facts import collisions as facts_collisions
+from lored.store.facts import changes, disputes, entities, log
 from lored.store.facts import rows as facts
+from lored.store.facts.collisions import Collision
 from lored.store.facts.intake import COLLISIONS_LISTED, Sources
 from lored.store.facts.log import Batch
 from lored.store.facts.pipeline import Given, place
@@ -31,7 +34,7 @@ class Imported:
     known: int = 0
     erased: int = 0
     conflicts: int = 0
-    collisions: list[tuple[int, facts_collisions.Found]] = field(default_factory=list)
+    collisions: list[tuple[int, list[Collision]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -50,6 +53,8 @@ def bring_in(conn: Connection, batch: Batch, harvest: Harvest, sources: Sources)
             placed[one.key] = known.id
             result.known += 1
             continue
+        if one.statement.source == DOCUMENT:
+            one.statement.entities = _mentioned(conn, one.statement.text)
         fact_id, created = _place(conn, batch, one, sources, result)
         if fact_id is not None:
             placed[one.key] = fact_id
@@ -75,6 +80,13 @@ def bring_in(conn: Connection, batch: Batch, harvest: Harvest, sources: Sources)
             result.known += 1  # flagged at an earlier import, or one side is not active here
     _collide(conn, result)
     return result
+
+
+def _mentioned(conn: Connection, text: str) -> list[str]:
+    """Entities of this store that ``text`` names."""
+    found = entities.mentioned(conn, possible_names(text))
+    wanted = {one for known in found.values() for one in known}
+    return [one.written for one in entities.listing(conn, len(wanted), sorted(wanted))]
 
 
 def _place(
@@ -145,8 +157,8 @@ def _collide(conn: Connection, result: Imported) -> None:
         fact = facts.by_ids(conn, [fact_id])[fact_id]
         if fact.state is not State.ACTIVE:
             continue
-        found = facts_collisions.find(conn, fact, COLLISIONS_LISTED)
-        if found.listed:
+        found = changes.undecided(conn, fact, COLLISIONS_LISTED)
+        if found:
             changes.mark_pending(conn, fact)
             result.collisions.append((fact_id, found))
 
