@@ -320,7 +320,7 @@ class Calls:
     def recall(
         self,
         *,
-        query: str,
+        query: str | None = None,
         as_of: str | None = None,
         known_at: str | None = None,
         since: str | None = None,
@@ -330,13 +330,16 @@ class Calls:
         agent: str | None = None,
         file: str | None = None,
         command: str | None = None,
+        commit: str | None = None,
+        failed: bool | None = None,
+        role: str | None = None,
         parts: Sequence[str] | None = None,
         limit: int | None = None,
         deep: bool | None = None,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Facts and sessions together."""
+        """Facts and sessions together; without words, sessions by what was done in them."""
     def sessions(
         self,
         *,
@@ -844,7 +847,7 @@ class AsyncCalls:
     async def recall(
         self,
         *,
-        query: str,
+        query: str | None = None,
         as_of: str | None = None,
         known_at: str | None = None,
         since: str | None = None,
@@ -854,13 +857,16 @@ class AsyncCalls:
         agent: str | None = None,
         file: str | None = None,
         command: str | None = None,
+        commit: str | None = None,
+        failed: bool | None = None,
+        role: str | None = None,
         parts: Sequence[str] | None = None,
         limit: int | None = None,
         deep: bool | None = None,
         explain: bool | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Facts and sessions together."""
+        """Facts and sessions together; without words, sessions by what was done in them."""
     async def sessions(
         self,
         *,

@@ -150,6 +150,22 @@ def test_recall_by_file_and_command(lore: Lore) -> None:
     assert found
 
 
+def test_recall_by_deed_needs_no_words(lore: Lore) -> None:
+    found = lore.json("recall", "--everywhere", "--command", "git status")
+    assert found["facts"] == []
+    for hit in found["sessions"]:
+        assert 1 <= len(hit["deeds"]) <= 3
+        assert all("git status" in deed["command"] for deed in hit["deeds"])
+        assert [deed["position"] for deed in hit["deeds"]] == sorted(
+            deed["position"] for deed in hit["deeds"]
+        )
+    failed = lore.json("recall", "--everywhere", "--failed")["sessions"]
+    assert failed and all(d["status"] == "failed" for hit in failed for d in hit["deeds"])
+    text = lore("recall", "--everywhere", "--failed").out
+    assert "failed" in text and f"#{failed[0]['deeds'][-1]['position']}" in text
+    assert "--failed" in lore("recall", "--everywhere", code=2).err
+
+
 def test_new_text_is_found_after_index_wait(lore: Lore) -> None:
     folder = lore.home / "user" / ".claude" / "projects" / "-tmp-new"
     folder.mkdir(parents=True)

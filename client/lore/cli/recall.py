@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from lore.cli import views
-from lore.cli.arguments import AGENT, AS_OF, EXPLAIN, KNOWN_AT, LIMIT, SINCE, UNTIL, Arg, Verb
+from lore.cli.arguments import (
+    AGENT,
+    AS_OF,
+    EXPLAIN,
+    KNOWN_AT,
+    LIMIT,
+    SINCE,
+    UNTIL,
+    Arg,
+    Usage,
+    Verb,
+)
 from lore.cli.invocation import Answer, Invocation, joined
 from lore.cli.render import Screen, one_line
 
@@ -13,11 +24,13 @@ def recall(inv: Invocation) -> int:
     o = inv.options
     query = joined(o.query)
     parts = [name for name in ("facts", "sessions") if getattr(o, name)]
-    if o.command or o.file or o.agent:
+    if o.command or o.file or o.agent or o.commit or o.failed:
         parts = parts or ["sessions"]  # facts touch no files and run no commands
+    elif not query:
+        raise Usage("say what to look for, or what was done: --file, --command, --commit, --failed")
     answer = inv.call(
         "recall",
-        query=query,
+        query=query or None,
         parts=parts,
         as_of=o.as_of,
         known_at=o.known_at,
@@ -26,6 +39,8 @@ def recall(inv: Invocation) -> int:
         agent=o.agent,
         file=o.file,
         command=o.command,
+        commit=o.commit,
+        failed=o.failed or None,
         limit=o.limit,
         deep=o.deep,
         explain=o.explain,
@@ -34,11 +49,12 @@ def recall(inv: Invocation) -> int:
     for reason in answer.get("degraded", ()):
         inv.screen.note(inv.screen.paint(f"note: {one_line(str(reason))}", "yellow"))
     wider = "" if o.everywhere else "; --everywhere looks in all workspaces"
+    sought = repr(query) if query else "what these options ask"
     return inv.show(
         answer,
         lambda screen: show_hits(screen, answer),
         found=found,
-        empty=f"nothing found for {query!r}{wider}",
+        empty=f"nothing found for {sought}{wider}",
     )
 
 
@@ -60,6 +76,8 @@ def show_hits(screen: Screen, answer: Answer) -> None:
             screen.say("")
         views.show_session(screen, hit.get("session", hit))
         views.show_scores(screen, hit)
+        for deed in hit.get("deeds", ()):
+            views.show_deed(screen, deed)
         for excerpt in hit.get("excerpts", ()):
             views.show_excerpt(screen, excerpt)
 
@@ -69,7 +87,7 @@ VERBS = (
         "recall",
         recall,
         (
-            Arg("QUERY", kind="words", help="words; no search syntax to know"),
+            Arg("QUERY", kind="many", help="words; no search syntax to know"),
             Arg("--facts", kind="flag", help="only facts"),
             Arg("--sessions", kind="flag", help="only past sessions"),
             AS_OF,
@@ -79,6 +97,8 @@ VERBS = (
             AGENT,
             Arg("--file", metavar="PATH", help="sessions that touched this path", complete="file"),
             Arg("--command", metavar="WORDS", help="where such a command ran"),
+            Arg("--commit", metavar="SHA", help="sessions that made this commit"),
+            Arg("--failed", kind="flag", help="only actions that failed"),
             LIMIT,
             EXPLAIN,
             Arg("--deep", kind="flag", help="rerank the best hits: slower, a little better"),
@@ -88,6 +108,7 @@ VERBS = (
             "lore recall cache ttl",
             "lore recall --sessions --since '2 weeks ago' permissions",
             "lore recall --command cargo --everywhere test failure",
+            "lore recall --failed --command 'npm test'",
         ),
     ),
 )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from lore.cli.render import Screen, clean, one_line, wrap
+from lore.cli.render import Screen, clean, cut, one_line, wrap
 from lore.cli.times import ago, day, seconds, stamp
 
 Map = dict[str, Any]
@@ -188,6 +188,22 @@ def short_id(session_id: str) -> str:
     if len(session_id) == 36 and session_id.count("-") == 4:
         return session_id[:13] if session_id[14] == "7" else session_id[:8]
     return session_id
+
+
+def show_deed(screen: Screen, deed: Map) -> None:
+    """One action: what was run or touched, how it ended, when, and at which message."""
+    done = str(deed.get("command") or deed.get("target") or deed.get("tool") or "")
+    sign = "$" if deed.get("command") else str(deed.get("kind", ""))
+    ended = str(deed.get("status") or "")
+    if deed.get("exit_code"):
+        ended = f"{ended}, exit {deed['exit_code']}"
+    at = f"{stamp(deed.get('started_at'))} #{deed.get('position', '')}".strip()
+    colour = "red" if deed.get("status") == "failed" else "green"
+    room = max(20, screen.columns - len(ended) - len(at) - 12)
+    screen.say(
+        f"    {screen.paint(sign, 'bold')} {cut(one_line(done), room)}  "
+        f"{screen.paint(ended, colour)}  {screen.paint(at, 'dim')}"
+    )
 
 
 def show_excerpt(screen: Screen, excerpt: Map, *, neighbours: bool = True) -> None:

@@ -41,7 +41,7 @@ METHODS: "tuple[Method, ...]" = (
             Param("deep", "bool", "Rerank the best with token vectors (slower)"),
             EXPLAIN,
         ),
-        "sessions[] with excerpts[], mode, degraded[]",
+        "sessions[] with excerpts[] (and deeds[] beside a filter by deed), mode, degraded[]",
         deadline="search",
     ),
     Method(
@@ -52,9 +52,9 @@ METHODS: "tuple[Method, ...]" = (
     ),
     Method(
         "recall",
-        "Facts and sessions together.",
+        "Facts and sessions together; without words, sessions by what was done in them.",
         (
-            Param("query", "text", "Words", required=True),
+            Param("query", "text", "Words; not needed beside a filter of sessions"),
             AS_OF,
             KNOWN_AT,
             SINCE,
@@ -64,6 +64,9 @@ METHODS: "tuple[Method, ...]" = (
             AGENT,
             Param("file", "text", "Path touched"),
             Param("command", "text", "Command run"),
+            Param("commit", "text", "Commit made"),
+            Param("failed", "bool", "Only failed actions"),
+            Param("role", "text", "Only messages of this role", choices=ROLES),
             Param("parts", "list", "facts, sessions; default both"),
             LIMIT,
             Param("deep", "bool", "Rerank the best with token vectors"),

@@ -54,6 +54,9 @@ AGENT_NAMES: Final = frozenset(
 
 PARTS: Final = ("facts", "sessions")
 
+SESSION_FILTERS: Final = ("agent", "file", "command", "commit", "failed", "role")
+"""What only sessions have: facts touch no files and run no commands."""
+
 
 class Recall:
     """The service ``recall``."""
@@ -81,19 +84,24 @@ class Recall:
         if params.get("deep"):
             hits, problem = await deepening.rerank(self._embedding, asked.text, hits, DEEP_HITS)
             degraded += [problem] if problem else []
-        answer = await self._answer(hits[:limit], aside, explain=bool(params.get("explain")))
+        explain = bool(params.get("explain"))
+        answer = await self._answer(hits[:limit], aside, filters, explain=explain)
         answer["mode"] = _mode(asked, deep=bool(params.get("deep")))
         answer["degraded"] = degraded
         return answer
 
     async def recall(self, call: Call, params: Map) -> Map:
         """`recall`: facts and sessions for one question."""
-        parts = params.get("parts") or list(PARTS)
+        text, by_deed = _query_text(params), _only(params, *SESSION_FILTERS)
+        parts = params.get("parts") or (list(PARTS) if text or not by_deed else ["sessions"])
         unknown = [part for part in parts if part not in PARTS]
         if unknown:
             raise Invalid(f"recall: no part {unknown[0]!r}; known are facts and sessions")
-        if not _query_text(params):
-            raise Invalid("recall: an empty query finds nothing; see facts and sessions")
+        if not text and (not by_deed or "facts" in parts):
+            raise Invalid(
+                "recall: say what to look for, or name a deed (file, command, commit, failed);"
+                " the methods facts and sessions list without words"
+            )
         shared = _only(params, "query", "workspace", "limit", "explain")
         tasks: list[asyncio.Task[Map]] = []
         async with asyncio.TaskGroup() as group:
@@ -101,7 +109,7 @@ class Recall:
                 asked = shared | _only(params, "as_of", "known_at")
                 tasks.append(group.create_task(self._app.get("facts").recall(call, asked)))
             if "sessions" in parts:
-                names = ("since", "until", "everywhere", "agent", "file", "command", "deep")
+                names = ("since", "until", "everywhere", "deep", *SESSION_FILTERS)
                 asked = shared | _only(params, *names)
                 tasks.append(group.create_task(self.episodic(call, asked)))
         return _joined([task.result() for task in tasks])
@@ -123,7 +131,7 @@ class Recall:
             self._relevant_facts(call, params, text, limit),
             self._relevant_messages(call, params, query, asked, limit),
         )
-        answer = await self._answer(hits, 0, explain=False)
+        answer = await self._answer(hits, 0, Filters(), explain=False)
         return {**facts, **answer, "degraded": degraded}
 
     async def _relevant_facts(self, call: Call, params: Map, text: str, limit: int) -> Map:
@@ -240,16 +248,18 @@ class Recall:
         def read(conn: Connection) -> Map:
             scope = episodes.scope(conn, filters, session, roles)
             rows = episodes.newest(conn, scope, limit)
-            return {"sessions": episodes.grouped(conn, rows, aside), "mode": "newest"}
+            return {"sessions": episodes.grouped(conn, rows, aside, filters), "mode": "newest"}
 
         found = await self._app.registry.sessions.read(read)
         return {**found, "degraded": []}
 
-    async def _answer(self, hits: Sequence[MessageHit], aside: int, *, explain: bool) -> Map:
+    async def _answer(
+        self, hits: Sequence[MessageHit], aside: int, filters: Filters, *, explain: bool
+    ) -> Map:
         rows = [episodes.shown(hit, explain=explain) for hit in hits]
         return {
             "sessions": await self._app.registry.sessions.read(
-                lambda c: episodes.grouped(c, rows, aside)
+                lambda c: episodes.grouped(c, rows, aside, filters)
             )
         }
 

@@ -22,6 +22,9 @@ Map = dict[str, Any]
 DEEDS_MOST: Final = 50_000
 """Messages that did what is asked for, that are marked: the newest."""
 
+DEEDS_SHOWN: Final = 3
+"""Actions of a session beside its excerpts."""
+
 _SPOKEN: Final = "(0, 1, 3)"
 """`messages.role` of user, assistant, summary."""
 
@@ -169,9 +172,10 @@ def _excerpt(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def grouped(conn: Connection, excerpts: Sequence[Map], aside: int) -> list[Map]:
+def grouped(conn: Connection, excerpts: Sequence[Map], aside: int, filters: Filters) -> list[Map]:
     """Excerpts by session: [{session: brief, score, excerpts[]}], best session first, excerpts
-    in the order given, each with up to ``aside`` messages on both sides."""
+    in the order given, each with up to ``aside`` messages on both sides. When ``filters`` ask
+    for a deed, each session also has `deeds[]`: its last actions that are such."""
     order: dict[int, list[Map]] = {}
     for excerpt in excerpts:
         order.setdefault(excerpt["session"], []).append(excerpt)
@@ -185,6 +189,8 @@ def grouped(conn: Connection, excerpts: Sequence[Map], aside: int) -> list[Map]:
             member["before"] = _beside(conn, session, member["position"], aside, before=True)
             member["after"] = _beside(conn, session, member["position"], aside, before=False)
         item: Map = {"session": briefs[session], "excerpts": members}
+        if filters.by_deed:
+            item["deeds"] = reading.deeds(conn, session, filters, DEEDS_SHOWN)
         scores = [member["score"] for member in members if "score" in member]
         if scores:
             item["score"] = max(scores)

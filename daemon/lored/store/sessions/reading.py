@@ -15,7 +15,7 @@ from lored.core.clock import to_wire
 from lored.core.stored_text import decode
 from lored.core.summary import session_line
 from lored.store.driver import Connection
-from lored.store.sessions.listing import STATUS, like
+from lored.store.sessions.listing import STATUS, Filters, deed_condition, like
 from lored.store.sessions.marks import ROLLED_BACK
 from lored.store.sessions.stale import DROPPED
 
@@ -194,16 +194,29 @@ def span_around(conn: Connection, session: int, position: int, count: int) -> tu
 
 def actions(conn: Connection, session: int, limit: int) -> list[dict[str, Any]]:
     """The actions of a session in order, at most ``limit`` (the newest ones)."""
+    return _actions(conn, "a.session = ?", [session], limit)
+
+
+def deeds(conn: Connection, session: int, filters: Filters, limit: int) -> list[dict[str, Any]]:
+    """The actions of a session that ``filters`` ask for, in order, at most ``limit`` (the newest
+    ones: the last run of a command is the one that settled it)."""
+    where, values = deed_condition(filters)
+    return _actions(conn, f"a.session = ? AND {where}", [session, *values], limit)
+
+
+def _actions(
+    conn: Connection, where: str, values: Sequence[Any], limit: int
+) -> list[dict[str, Any]]:
     rows = conn.execute(
         "SELECT a.kind, a.tool, a.target, a.command, a.status, a.exit_code, a.started_at, "
         "a.ended_at, ifnull(a.excerpt, o.text), a.commit_id, a.position, a.message "
-        "FROM actions a LEFT JOIN messages o ON o.id = a.output WHERE a.session = ? "
+        f"FROM actions a LEFT JOIN messages o ON o.id = a.output WHERE {where} "
         "ORDER BY a.position DESC, a.id DESC LIMIT ?",
-        (session, limit),
+        (*values, limit),
     ).fetchall()
     found = []
     for row in reversed(rows):
-        values = {
+        named = {
             "kind": row[0],
             "tool": row[1],
             "target": row[2],
@@ -217,7 +230,7 @@ def actions(conn: Connection, session: int, limit: int) -> list[dict[str, Any]]:
             "position": row[10],
             "message_id": None if row[11] is None else str(row[11]),
         }
-        found.append({key: value for key, value in values.items() if value is not None})
+        found.append({key: value for key, value in named.items() if value is not None})
     return found
 
 
