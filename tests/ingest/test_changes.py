@@ -182,6 +182,48 @@ async def test_a_compressed_file_is_the_same_session(home: Path, ending: str) ->
         assert await index.one("SELECT count(*) FROM messages") == 101
 
 
+@pytest.mark.parametrize("noticed", [False, True])
+async def test_written_out_plain_and_changed_it_is_read_anew(home: Path, noticed: bool) -> None:
+    """Also when a look found the compressed form missing before the plain one came."""
+    async with indexer(home) as index:
+        path = session_path(index.user, ONE)
+        packed = path.with_name(path.name + ".zst")
+        packed.write_bytes(zstandard.ZstdCompressor().compress(lines(ONE, 1, 2, 3)))
+        await index.settle()
+        packed.unlink()
+        if noticed:
+            await index.settle()
+            assert (await index.rows(STATE, str(packed)))[0][3] == 1
+        path.write_bytes(lines(ONE, 0, 1, 2, 3))
+        await index.settle()
+        assert await index.texts(ONE) == words(0, 1, 2, 3)
+        assert '"goal":"word0' in await index.one("SELECT summary FROM sessions")
+        assert await index.rows("SELECT path FROM files WHERE session > 0") == [(str(path),)]
+
+
+async def test_a_number_of_an_inode_used_again_disturbs_nobody(home: Path) -> None:
+    """Between two looks a file is deleted and another session's takes its inode."""
+    async with indexer(home) as index:
+        path = session_path(index.user, ONE)
+        path.write_bytes(lines(ONE, 1, 2, 3))
+        await index.settle()
+        told = "SELECT summary, fold, positions, message_count FROM sessions WHERE native_id = ?"
+        before = await index.rows(told, ONE)
+        other = session_path(index.user, TWO)
+        path.rename(other)
+        with other.open("r+b") as file:
+            file.write(lines(TWO, *range(10)))
+        await index.settle()
+        assert await index.texts(TWO) == words(*range(10))
+        assert await index.rows(told, ONE) == before
+        assert await index.texts(ONE) == words(1, 2, 3)
+        assert (await index.rows(STATE, str(path)))[0][3] == 1
+        path.write_bytes(lines(ONE, 0, 1, 2, 3))
+        await index.settle()
+        assert await index.texts(ONE) == words(0, 1, 2, 3)
+        assert '"goal":"word0' in (await index.rows(told, ONE))[0][0]
+
+
 async def test_a_compressed_file_met_first_is_read_whole(home: Path) -> None:
     async with indexer(home) as index:
         path = session_path(index.user, ONE)

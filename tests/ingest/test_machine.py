@@ -7,11 +7,13 @@ a folder and session ids of its own.
 
 import asyncio
 import itertools
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -241,9 +243,12 @@ class Machine(RuleBasedStateMachine):
         assert {key: owner for key, owner in mine.items() if key in fresh} == fresh
 
     @staticmethod
-    async def summary(index: Index, session: str) -> str:
+    async def summary(index: Index, session: str) -> dict[str, Any]:
+        """Without the model: once known it stays known, also when no record names it any more."""
         rows = await index.rows("SELECT summary FROM sessions WHERE native_id = ?", session)
-        return rows[0][0] if rows else ""
+        found: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
+        found.pop("model", None)
+        return found
 
 
 @pytest.fixture

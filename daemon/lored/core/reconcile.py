@@ -4,8 +4,10 @@ The listing is the truth, events are only a reason to look. For each file that i
 
 1. No cursor: *new*. Unless it is an old acquaintance under another name: a cursor whose file
    is missing and that has the same device and inode (*renamed*), or whose name differs only
-   by `.zst` or `.gz` (*compressed*, or written out plain again). Then the cursor moves along.
-   A compressed file beside its plain form is not read: the plain one wins.
+   by `.zst` or `.gz` (*compressed*, or written out plain again, also when the other form was
+   found missing before). Then the cursor moves along, once the worker has seen that the
+   content fits: numbers of inodes are used again. A compressed file beside its plain form is
+   not read: the plain one wins.
 2. The same size, times and identity: nothing to do, unless the parser is another one now
    (*reparse*), a failed file is due (*retry*), or an unfinished last line has been left alone
    for `SETTLE_SECONDS` (*settle*: it will not be finished any more).
@@ -159,14 +161,14 @@ def reconcile(
             plan.waiting += 1
         elif change is not None:
             plan.steps.append(Step(change, path, seen, cursor))
-    missing = {path: c for path, c in cursors.items() if path not in listing and not c.gone}
+    missing = {path: c for path, c in cursors.items() if path not in listing}
     _place(plan, fresh, listing, missing, sidecars, owners)
     planned = {step.path for step in plan.steps}
     for owner in owners - planned:
         if owner in listing and not (owner in cursors and cursors[owner].blocked):
             plan.steps.append(Step("sidecar", owner, listing[owner], cursors.get(owner)))
     if complete:
-        plan.gone = list(missing.values())
+        plan.gone = [cursor for cursor in missing.values() if not cursor.gone]
     plan.steps.sort(key=lambda step: (-step.seen.mtime_ns, step.path))
     return plan
 
@@ -199,7 +201,7 @@ def _place(
 ) -> None:
     """Sort files without a cursor into new, renamed and compressed; takes what is found again
     out of ``missing``."""
-    by_inode = {(c.device, c.inode): c for c in missing.values() if c.inode}
+    by_inode = {(c.device, c.inode): c for c in missing.values() if c.inode and not c.gone}
     for path in fresh:
         seen = listing[path]
         if path in sidecars:
@@ -212,7 +214,7 @@ def _place(
         cursor = by_inode.get((seen.device, seen.inode))
         change: Change = "renamed"
         if cursor is None or (seen.size < cursor.offset and plain_name(cursor.path) == cursor.path):
-            cursor = next((missing[name] for name in _other_forms(path) if name in missing), None)
+            cursor = next((missing[name] for name in other_forms(path) if name in missing), None)
             change = "compressed"
         if cursor is None or cursor.path not in missing or cursor.blocked:
             plan.steps.append(Step("new", path, seen, None))
@@ -229,7 +231,8 @@ def plain_name(path: str) -> str:
     return path
 
 
-def _other_forms(path: str) -> list[str]:
+def other_forms(path: str) -> list[str]:
+    """The names that a file has when it is plain, or packed in another way."""
     plain = plain_name(path)
     return [name for name in (plain, *(plain + end for end in COMPRESSED)) if name != path]
 

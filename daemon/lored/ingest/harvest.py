@@ -9,7 +9,7 @@ daemon knows of each is asked for once, by ``known``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from datetime import tzinfo
 from typing import Any, Final
 
 import msgpack
@@ -43,6 +43,7 @@ from lored.core.transcripts.records import (
     SessionPatch,
 )
 from lored.embed.base import Embedder, quantize
+from lored.ingest.books import Book, Known, is_echo
 from lored.ingest.outputs import output_form
 
 BATCH_ROWS: Final = 128
@@ -56,32 +57,8 @@ SPOKEN: Final = frozenset(("user", "assistant", "summary"))
 """What was said, as against what a tool printed or a program injected: only this has vectors
 and is context for what follows."""
 
-ECHO_SECONDS: Final = 86_400
-"""A prompt history is trusted to be the only trace of a session after this; before, its
-transcript may just not be written or read yet."""
-
 PREVIOUS_CHARS: Final = 300
 """Kept of a message as context of the next (`tokens.CONTEXT_CHARS`)."""
-
-
-@dataclass(slots=True)
-class Known:
-    """What the daemon knows of a session: fold state, fields for rendering, the end of its
-    last spoken message; ``barred``: forgotten or excluded, nothing of it is wanted; ``stored``:
-    messages of it are there."""
-
-    fold: dict[str, Any]
-    fields: dict[str, Any]
-    previous: str = ""
-    barred: bool = False
-    stored: bool = False
-
-
-@dataclass(slots=True)
-class _Book:
-    known: Known
-    records: list[Record] = field(default_factory=list)
-    patch: dict[str, Any] = field(default_factory=dict)
 
 
 class Harvest:
@@ -98,10 +75,12 @@ class Harvest:
         embedder: Embedder | None,
         at: int | None,
         now: int,
+        zone: tzinfo,
     ) -> None:
         """``known`` tells what the daemon knows of a native session id, ``excluded`` whether
         sessions in a working directory are unwanted. ``at``: instant of the record before,
-        which records without a time inherit; ``now``: microseconds UTC."""
+        which records without a time inherit; ``now``: microseconds UTC; ``zone``: whose days
+        summaries name."""
         self._agent = agent
         self._session = session
         self._ask = known
@@ -110,7 +89,8 @@ class Harvest:
         self._embedder = embedder
         self.at = at
         self._now = now
-        self._books: dict[str, _Book] = {}
+        self._zone = zone
+        self._books: dict[str, Book] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -165,7 +145,7 @@ class Harvest:
                     self._clean(record, "title", "prompt_title")
                 merge(book.patch, changes(record))
             elif kind is Message:
-                if record.extra and _is_echo(record, known, self._now):
+                if record.extra and is_echo(record, known, self._now):
                     continue
                 self._message(name, book, record)
             elif kind is Action:
@@ -177,13 +157,13 @@ class Harvest:
                 self._rows.append(RollbackRow(name, record.turns, key))
             book.records.append(record)
 
-    def _open(self, name: str) -> _Book:
+    def _open(self, name: str) -> Book:
         """The book of a new session; without a name (a file that does not say) of no use."""
         known = self._ask(name) if name else Known({}, {}, barred=True)
-        book = self._books[name] = _Book(known)
+        book = self._books[name] = Book(known)
         return book
 
-    def _bar(self, name: str, book: _Book) -> None:
+    def _bar(self, name: str, book: Book) -> None:
         """Drop what was collected of a session that turns out to be excluded."""
         book.known.barred = True
         book.records, book.patch = [], {}
@@ -229,8 +209,8 @@ class Harvest:
         self._clear()
         return batch
 
-    def _render(self, book: _Book) -> str:
-        found = summary.render(book.known.fold, wire_fields(book.known.fields))
+    def _render(self, book: Book) -> str:
+        found = summary.render(book.known.fold, wire_fields(book.known.fields), self._zone)
         return orjson.dumps(found).decode()
 
     def _vectors(self) -> list[bytes | None]:
@@ -260,7 +240,7 @@ class Harvest:
             self.at = found
         return self.at
 
-    def _message(self, name: str, book: _Book, record: Message) -> None:
+    def _message(self, name: str, book: Book, record: Message) -> None:
         told = record.text
         record.text = text = self._secretless(told)
         at = self._instant(record.at)
@@ -339,12 +319,3 @@ class Harvest:
                 orjson.dumps(record.next_steps).decode(),
             )
         )
-
-
-def _is_echo(record: Message, known: Known, now: int) -> bool:
-    """Whether a message repeats in another file what a transcript holds, or soon will. Such
-    files (prompt histories) are only wanted for sessions whose transcript is gone."""
-    if not record.extra.get("side_channel"):
-        return False
-    at = instant(record.at)
-    return known.stored or at is None or now - at < ECHO_SECONDS * 1_000_000

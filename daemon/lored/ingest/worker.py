@@ -35,11 +35,13 @@ from lored.core.transcripts import PARSERS
 from lored.embed.base import Embedder
 from lored.embed.static import StaticEmbedder
 from lored.ingest import frames
+from lored.ingest.books import Known
 from lored.ingest.documents import read_database, read_document, read_sidecar
 from lored.ingest.exclusion import Exclusion
 from lored.ingest.formats import register_all
-from lored.ingest.harvest import Harvest, Known
+from lored.ingest.harvest import Harvest
 from lored.ingest.reading import Anew, Job, NotTranscript, Unusable, now, read_lines
+from lored.zone import zone
 
 NICE: Final = 5
 """Requests come first, also those of other programs."""
@@ -124,6 +126,7 @@ class _Worker:
             return "ignored", ""
         exclusion = Exclusion.parse(options["exclude"])
         barred: list[Harvest] = []
+        own = [""]
 
         def known(name: str) -> Known:
             self._send("ask", name)
@@ -132,6 +135,8 @@ class _Worker:
                 sys.exit(0)
             found = reply[1]
             fold = found["fold"]
+            if fold is None and found["stored"] and job.offset and name == own[0]:
+                raise Anew  # its summary cannot be folded on: from the start, then
             cwd = found["fields"].get("cwd")
             return Known(
                 msgpack.unpackb(fold, strict_map_key=False) if fold else summary.begin(),
@@ -142,6 +147,7 @@ class _Worker:
             )
 
         def open_harvest(name: str, at: int | None) -> Harvest:
+            own[:] = [name]
             harvest = Harvest(
                 job.agent,
                 name,
@@ -151,6 +157,7 @@ class _Worker:
                 embedder=self._embed() if options["embed"] else None,
                 at=at,
                 now=now(),
+                zone=zone(),
             )
             barred[:] = [harvest]
             return harvest

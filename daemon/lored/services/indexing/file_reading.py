@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from lored.core.batches import Batch
-from lored.core.reconcile import SETTLE_SECONDS, Cursor
+from lored.core.reconcile import SETTLE_SECONDS, Cursor, plain_name
 from lored.core.transcripts import PARSERS
 from lored.ingest.pipeline import Outcome, Pipeline
 from lored.ingest.reading import Job
@@ -76,13 +76,11 @@ class FileReading:
         path = step.path
         parser = root.walker.parser(path)
         version = root.version(path)
-        if step.cursor is not None and step.cursor.path != path:
-            old = step.cursor.path
-            await database.write(lambda c: cursors.move(c, old, path))
-            root.forget(old)
         document = parser is not None and hasattr(PARSERS[parser], "parse_document")
+        former = await self._former(item, root)
 
-        def prepare(conn: Connection) -> tuple[dict[str, Any], list[str]]:
+        def prepare(conn: Connection) -> tuple[dict[str, Any], list[str], str | None]:
+            other = cursors.take_over(conn, path)
             cursors.ensure(conn, path, root.spec.agent, root.spec.path, version)
             again: list[str] = []
             if item.whole or step.change in ("touched", "reparse", "forced"):
@@ -92,9 +90,12 @@ class FileReading:
                     cursors.rewind(conn, path)
                 else:
                     cursors.reset(conn, path)
-            return cursors.resume(conn, path), [name for name in again if name != path]
+            fields = cursors.resume(conn, former or path)
+            return fields, [name for name in again if name != path], other
 
-        fields, reading.again = await database.write(prepare)
+        fields, reading.again, other = await database.write(prepare)
+        if other is not None:
+            root.forget(other)
         job = Job(
             path,
             root.spec.agent,
@@ -108,8 +109,11 @@ class FileReading:
         done = fields["offset"]
 
         async def on_batch(batch: Batch) -> None:
-            nonlocal done
+            nonlocal done, former
             await self._yield()
+            if former is not None:
+                await self._move(root, former, path)
+                former = None
             await self._store(root, item, batch, reading)
             if batch.place.offset > done:
                 self._progress.advance(batch.place.offset - done)
@@ -124,8 +128,43 @@ class FileReading:
             on_beat=lambda place: self._progress.publish("indexing"),
         )
         self._progress.bytes_read += outcome.bytes_read
+        if former is not None:
+            if outcome.kind == "anew":  # only the number of its inode is that of the other file
+                await self._part(root, former)
+                reading.kind = "anew"
+                return reading
+            await self._move(root, former, path)
         await self._conclude(root, item, outcome, reading, version)
         return reading
+
+    async def _former(self, item: Item, root: Root) -> str | None:
+        """The name under which the file was known, when its content must still show that it is
+        that file. (Another form of the same name is the same session: `cursors.take_over`.)"""
+        step = item.step
+        former = step.path if step.cursor is None else step.cursor.path
+        if plain_name(former) == plain_name(step.path):
+            return None
+        parser = root.walker.parser(step.path)
+        if item.whole or parser is None or not hasattr(PARSERS[parser], "parse"):
+            await self._part(root, former)
+            return None
+        return former
+
+    async def _move(self, root: Root, former: str, path: str) -> None:
+        await self._app.registry.sessions.write(lambda c: cursors.move(c, former, path))
+        root.forget(former)
+
+    async def _part(self, root: Root, former: str) -> None:
+        """The file is none that was known: the one under its former name is gone."""
+
+        def part(conn: Connection) -> Cursor | None:
+            cursor = cursors.get(conn, former)
+            cursors.mark_gone(conn, [] if cursor is None else [cursor.id], clock())
+            return cursors.get(conn, former)
+
+        cursor = await self._app.registry.sessions.write(part)
+        if cursor is not None:
+            root.know(cursor)
 
     def _options(self) -> dict[str, Any]:
         settings = self._app.settings

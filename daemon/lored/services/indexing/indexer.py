@@ -24,6 +24,7 @@ from lored.services.indexing.backlog import Backlog, Item, keep_sessions_togethe
 from lored.services.indexing.file_reading import FileReading, Reading
 from lored.services.indexing.looking import Looking, as_seen
 from lored.services.indexing.progress import Progress
+from lored.services.indexing.refolding import refold
 from lored.services.indexing.report import IndexReport
 from lored.services.indexing.roots import Root
 from lored.services.indexing.sources import Sources
@@ -66,6 +67,7 @@ class Indexing:
         """What is being read."""
         self._files = FileReading(app, self.pipeline, self.progress)
         self._work = asyncio.Event()
+        self._ready = asyncio.Event()
         self._report = IndexReport(self, app)
 
     @property
@@ -173,6 +175,11 @@ class Indexing:
 
     async def _read_for_ever(self) -> None:
         pause = 0
+        for cursor in (behind := await refold(self._app.registry.sessions, self.roots.values())):
+            self._know(cursor)
+        self._ready.set()
+        if behind:
+            self.looking.spawn(self.looking.sweep())
         while True:
             item = self.backlog.pop()
             if item is None:
@@ -275,6 +282,7 @@ class Indexing:
         self, ticket: Ticket, chosen: dict[tuple[str, str], set[str]], force: bool
     ) -> None:
         try:
+            await self._ready.wait()
             if self.current is not None and not chosen:
                 ticket.pending.add(self.current.step.path)
             for key, paths in chosen.items():

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from lored.core.batches import Place, SidecarSeen
-from lored.core.reconcile import Cursor, Seen, retry_at
+from lored.core.reconcile import Cursor, Seen, other_forms, retry_at
 from lored.store.driver import Connection
 from lored.store.sessions import stale
 
@@ -158,10 +158,27 @@ def fail(conn: Connection, path: str, error: str, version: int, now: int) -> int
 
 
 def move(conn: Connection, old: str, new: str) -> None:
-    """A file has another name now: its cursor goes along. A stale row under the new name (of a
-    file that was there before) is dropped."""
-    conn.execute("DELETE FROM files WHERE path = ? AND path != ?", (new, old))
-    conn.execute("UPDATE files SET path = ?, gone_at = NULL WHERE path = ?", (new, old))
+    """A file has another name now: its cursor goes along, and the row under the new name gives
+    way. Does nothing when there is no cursor under the old name (any more)."""
+    if new != old and get(conn, old) is not None:
+        conn.execute("DELETE FROM files WHERE path = ?", (new,))
+        conn.execute("UPDATE files SET path = ?, gone_at = NULL WHERE path = ?", (new, old))
+
+
+def take_over(conn: Connection, path: str) -> str | None:
+    """Let a file that nothing was read of go on where another form of it (packed, unpacked)
+    was left; the name of that. Asked when the file is read: plans may be behind."""
+    row = conn.execute("SELECT session, offset FROM files WHERE path = ?", (path,)).fetchone()
+    if row is not None and (row[0] is not None or row[1]):
+        return None
+    for name in other_forms(path):
+        found = conn.execute(
+            "SELECT 1 FROM files WHERE path = ? AND session IS NOT NULL", (name,)
+        ).fetchone()
+        if found is not None:
+            move(conn, name, path)
+            return name
+    return None
 
 
 def mark_gone(conn: Connection, ids: Iterable[int], now: int) -> None:
