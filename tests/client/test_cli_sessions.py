@@ -133,6 +133,10 @@ async def test_recall_over_mcp_is_short_and_tells_the_whole_on_request(lore: Lor
         assert len(listed.structured_content["sessions"]) == 3
         whole = await client.call_tool("sessions", {"id": first["id"]})
         assert whole.structured_content["session"]["id"] == first["id"]
+        deeds = await client.call_tool("recall", {"command": "git status", "everywhere": True})
+        done = deeds.structured_content["sessions"][0]["deeds"][-1]
+        assert "git status" in done["command"]
+        assert f"#{done['position']} " in text_of(deeds)
         by_recall = await client.call_tool("recall", {"id": first["id"]})
         assert text_of(by_recall) == text_of(whole)
         words = await client.call_tool("sessions", {"id": first["id"], "messages": "0-5"})

@@ -81,8 +81,8 @@ TOOLS: tuple[Map, ...] = (
         "Recall facts and past sessions",
         "Search this user's memory: facts and past sessions of every agent, by words and "
         "meaning. Use it before a task, an unfamiliar file or a command that may have failed "
-        "before. Gives ids with short text; pass `id` (F3, or a session id) for everything "
-        "about one.",
+        "before. Without words, `file`, `command`, `commit` or `failed` find the sessions that "
+        "did so. Gives ids with short text; pass `id` (F3, or a session id) for all of one.",
         _input(
             "recall",
             "query",
@@ -93,6 +93,8 @@ TOOLS: tuple[Map, ...] = (
             "agent",
             "file",
             "command",
+            "commit",
+            "failed",
             "everywhere",
             "limit",
             id={"type": "string", "description": "A fact (F3, global:F3) or session id: all of it"},

@@ -72,6 +72,11 @@ def hits(answer: Map) -> Map:
     return {**kept, **_pick(answer, ("next", "total", "degraded"))}
 
 
+def _deed(action: Map) -> Map:
+    kept = _pick(action, (*_ACTION, "position"))
+    return {**kept, "command": brief(kept["command"])} if "command" in kept else kept
+
+
 def _hit(item: Map) -> Map:
     if "session" not in item:
         return session(item)
@@ -79,7 +84,9 @@ def _hit(item: Map) -> Map:
         {**_pick(excerpt, _MESSAGE), "text": brief(excerpt.get("text"))}
         for excerpt in item.get("excerpts", ())[:2]
     ]
-    return {**session(item["session"]), "excerpts": excerpts}
+    deeds = [_deed(deed) for deed in item.get("deeds", ())]
+    found = {**session(item["session"]), "excerpts": excerpts}
+    return {**found, "deeds": deeds} if deeds else found
 
 
 def stated(answer: Map) -> Map:

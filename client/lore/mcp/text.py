@@ -75,6 +75,7 @@ def hits(answer: Map) -> str:
     lines += [conflict_line(item) for item in answer.get("conflicts", ())]
     for hit in answer.get("sessions", ()):
         lines.append(session_line(hit.get("session", hit)))
+        lines += [f"  #{deed.get('position')} {action_line(deed)}" for deed in hit.get("deeds", ())]
         for excerpt in hit.get("excerpts", ())[:2]:
             lines.append(
                 f"  #{excerpt.get('position')} {excerpt.get('role')}: {brief(excerpt.get('text'))}"
@@ -147,10 +148,18 @@ def whole_session(answer: Map) -> str:
             items = value if isinstance(value, list) else [value]
             lines += [f"{name.replace('_', ' ')}: {brief(_plain(item))}" for item in items]
     for action in (session.get("actions") or ())[-SHOWN_ACTIONS:]:
-        target = action.get("target") or action.get("command") or action.get("tool")
-        lines.append(f"{action.get('kind')} {action.get('status', '')}: {brief(target)}")
+        lines.append(action_line(action))
     lines += [fact_line(item) for item in session.get("facts", ())]
     return "\n".join(lines)
+
+
+def action_line(action: Map) -> str:
+    """What was done and how it ended."""
+    target = action.get("target") or action.get("command") or action.get("tool")
+    ended = str(action.get("status", ""))
+    if action.get("exit_code"):
+        ended += f", exit {action['exit_code']}"
+    return f"{action.get('kind')} {ended}: {brief(target)}"
 
 
 def _plain(item: Any) -> str:

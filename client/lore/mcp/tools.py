@@ -16,6 +16,9 @@ from lore.mcp import catalogue, compact, text
 
 Map = dict[str, Any]
 
+DEEDS = ("file", "command", "commit", "failed")
+"""Arguments of `recall` that find sessions without words."""
+
 _FACT_ID = re.compile(r"(?:fact:|global:|workspace:)*F?\d{1,9}", re.IGNORECASE)
 
 
@@ -65,8 +68,11 @@ class Tools:
         wanted = given.pop("id", None)
         if wanted is not None:
             return await self.one(wanted, given.get("workspace"))
-        if not given.get("query"):
-            raise Invalid("recall: give `query` (words) or `id` (F3, or a session id)")
+        if not given.get("query") and not any(given.get(name) for name in DEEDS):
+            raise Invalid(
+                "recall: give `query` (words), a deed (file, command, commit, failed) or `id`"
+                " (F3, or a session id)"
+            )
         answer = await self.ask("recall", {"limit": 8, **given})
         return text.hits(answer), compact.hits(answer)
 
