@@ -204,6 +204,18 @@ def test_sources_and_exclusion(lore: Lore, tmp_path: Path) -> None:
     lore("sources", "--enable", "recursive")
 
 
+def test_secrets_are_looked_for_in_all_that_is_stored(lore: Lore) -> None:
+    assert lore("redact", code=None).code in (0, 1)
+
+
+def test_a_session_ended_the_same_way_in_list_and_page(lore: Lore) -> None:
+    for brief in lore.json("sessions", "--everywhere")["sessions"]:
+        whole = lore.json("session", brief["id"])["session"]
+        assert whole["summary"]["line"] == brief["summary"]["line"]
+        assert whole["summary"]["text"].startswith(brief["summary"]["line"])
+        assert whole["summary"]["status"] == brief["status"]
+
+
 def test_care(lore: Lore, tmp_path: Path) -> None:
     status = lore.json("status")
     assert {"pid", "version", "protocol", "socket", "stores", "roots", "degraded"} <= set(status)

@@ -134,8 +134,8 @@ class Embedding:
                 if vector.any() and self.segment is not None:
                     found[self.segment] = vector
             except (ModelDown, TimeoutError) as error:
-                reason = str(error) or "it did not answer in time"
-                degraded = f"meaning by the static table only: {reason}"
+                reason = str(error) or "the model did not answer in time"
+                degraded = f"found by words and the small table of meanings: {reason}"
         plain = self.static([text])[0]
         if plain.any():
             found[STATIC] = plain

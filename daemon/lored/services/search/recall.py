@@ -104,14 +104,18 @@ class Recall:
             )
         shared = _only(params, "query", "workspace", "limit", "explain")
         tasks: list[asyncio.Task[Map]] = []
-        async with asyncio.TaskGroup() as group:
-            if "facts" in parts:
-                asked = shared | _only(params, "as_of", "known_at")
-                tasks.append(group.create_task(self._app.get("facts").recall(call, asked)))
-            if "sessions" in parts:
-                names = ("since", "until", "everywhere", "deep", *SESSION_FILTERS)
-                asked = shared | _only(params, *names)
-                tasks.append(group.create_task(self.episodic(call, asked)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                if "facts" in parts:
+                    asked = shared | _only(params, "as_of", "known_at")
+                    tasks.append(group.create_task(self._app.get("facts").recall(call, asked)))
+                if "sessions" in parts:
+                    names = ("since", "until", "everywhere", "deep", *SESSION_FILTERS)
+                    asked = shared | _only(params, *names)
+                    tasks.append(group.create_task(self.episodic(call, asked)))
+        except ExceptionGroup as group_error:
+            # A wrong date or limit is refused by both halves: the caller hears of it once.
+            raise group_error.exceptions[0] from None
         return _joined([task.result() for task in tasks])
 
     async def relevant(self, call: Call, params: Map) -> Map:

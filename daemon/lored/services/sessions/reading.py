@@ -107,7 +107,7 @@ class Sessions:
             found = reading.briefs(conn, [ref.id], zone()).get(ref.id)
             if found is None:
                 raise NotFound(f"session {ref.native_id} was forgotten meanwhile")
-            found["summary"] = reading.summary(conn, ref.id)
+            found["summary"] = _settled(reading.summary(conn, ref.id), found)
             found["actions"] = reading.actions(conn, ref.id, ACTIONS)
             found["compactions"] = reading.compactions(conn, ref.id)
             found["lineage"] = reading.lineage(conn, ref.id)
@@ -161,3 +161,13 @@ def bounded(value: int | None, default: int) -> int:
     if not 1 <= value <= LIMIT_MOST:
         raise Invalid(f"limit {value}: use 1 to {LIMIT_MOST}")
     return value
+
+
+def _settled(told: dict[str, Any], brief: dict[str, Any]) -> dict[str, Any]:
+    """The stored summary with the outcome of now: a session that its agent just left says
+    `active` in the store until its file grows again, and `interrupted` after its quiet time."""
+    line = brief["summary"].get("line")
+    if not told or not line:
+        return told
+    text = str(told.get("text", "")).replace(str(told.get("line", "")), line, 1)
+    return {**told, "status": brief["status"], "line": line, "text": text}

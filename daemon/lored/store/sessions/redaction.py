@@ -26,7 +26,7 @@ COLUMNS: Final = (
     Column("messages", "text", packed=True),
     Column("actions", "command"),
     Column("actions", "target"),
-    Column("actions", "excerpt"),
+    Column("actions", "excerpt", packed=True),
     Column("compactions", "summary"),
     Column("compactions", "kept_facts"),
     Column("compactions", "next_steps"),
