@@ -9,13 +9,14 @@ call is that of client.py.
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from lore import handshake, paths
 from lore.calls import AsyncCalls
-from lore.errors import Internal, LoreError, ShuttingDown, Timeout
-from lore.policy import EventQueue, Lost, hello_words, may_repeat, seconds_of
+from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout
+from lore.policy import EventQueue, Lost, hello_words, may_repeat, pause_after, seconds_of
 from lore.wire import fault
 from lore.wire.codec import encode_request
 from lore.wire.limits import INFLIGHT_REQUESTS
@@ -80,7 +81,24 @@ class Client(AsyncCalls):
     ) -> dict[str, Any]:
         """Call `method` by its wire name; see `lore.Client.call`."""
         named = params or {}
-        seconds = timeout or self._timeout or seconds_of(method)
+        limit = timeout or self._timeout
+        seconds = limit or seconds_of(method)
+        end, tries = time.monotonic() + seconds, 0
+        while True:
+            try:
+                return await self._call(method, named, seconds)
+            except Busy as refusal:
+                tries += 1
+                pause = pause_after(refusal, tries)
+                left = end - time.monotonic()
+                if pause is None or pause >= left:
+                    raise
+                await asyncio.sleep(pause)
+                if limit is not None:  # else the next try gets the method's own time anew
+                    seconds = left - pause
+
+    async def _call(self, method: str, named: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """One call, once more where the connection was lost and that is safe."""
         for last_try in (False, True):
             connection = await self._live()
             try:

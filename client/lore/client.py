@@ -6,7 +6,7 @@ import time
 
 from lore import handshake, paths
 from lore.calls import Calls
-from lore.errors import Internal, LoreError, ShuttingDown, Timeout, Unavailable
+from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout, Unavailable
 from lore.policy import (
     MARGIN_SECONDS,
     QUICK_SECONDS,
@@ -14,6 +14,7 @@ from lore.policy import (
     Lost,
     hello_words,
     may_repeat,
+    pause_after,
     seconds_of,
 )
 from lore.wire import fault
@@ -87,14 +88,36 @@ class Client(Calls):
     ) -> "dict[str, Any]":
         """Call `method` by its wire name and return the result map.
 
-        `timeout` in seconds, else the client's, else the method's own deadline. Raises the
-        typed errors of `lore.errors`; `Timeout` leaves the connection usable.
+        `timeout` in seconds, else the client's, else the method's own deadline. A call that the
+        daemon refuses as busy is repeated within that time. Raises the typed errors of
+        `lore.errors`; `Timeout` leaves the connection usable.
         """
-        named = params or {}
+        named, seconds = params or {}, timeout or self._timeout
+        began, tries = time.monotonic(), 0
+        while True:
+            try:
+                return self._call(method, named, seconds)
+            except Busy as refusal:
+                tries += 1
+                pause = pause_after(refusal, tries)
+                end = began + (timeout or self._timeout or seconds_of(method))
+                if self._deadline is not None:
+                    end = min(end, self._deadline)
+                left = end - time.monotonic()
+                if pause is None or pause >= left:
+                    raise
+                time.sleep(pause)
+                if seconds is not None:  # else the next try gets the method's own time anew
+                    seconds = left - pause
+
+    def _call(
+        self, method: str, named: "dict[str, Any]", seconds: "float | None"
+    ) -> "dict[str, Any]":
+        """One call, once more where the connection was lost and that is safe."""
         for last_try in (False, True):
             link = self._live()
             try:
-                return self._ask(link, method, named, timeout or self._timeout)
+                return self._ask(link, method, named, seconds)
             except ShuttingDown:
                 self.close()
                 if last_try or not self._start:

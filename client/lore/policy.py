@@ -8,11 +8,14 @@ When may a call be sent twice?
 - A connection that dies while the answer is awaited leaves open whether the call was done:
   only an idempotent method, or a call with an `idempotency_key`, is sent once more; for any
   other the caller is told so.
+- The answer `busy` with `retry_after_ms` means that nothing was begun: the call, whatever its
+  method, is sent again after that pause, stretched at random so that those refused together do
+  not come back together, and longer each time, as long as the caller's deadline allows.
 """
 
 from collections import deque
 
-from lore.errors import Unavailable
+from lore.errors import Busy, Unavailable
 from lore.wire.limits import DEADLINES
 from lore.wire.messages import Notification
 
@@ -28,6 +31,10 @@ MARGIN_SECONDS = 1.0
 """What the client waits beyond the daemon's own deadline of a method."""
 
 QUICK_SECONDS = DEADLINES["quick"] + MARGIN_SECONDS
+
+
+RETRY_GROWTH = 1.5
+"""By what the pause before each further try grows: the daemon's own estimate leads."""
 
 
 class Lost(Exception):
@@ -85,3 +92,14 @@ def seconds_of(method: str) -> float:
 
     known = BY_NAME.get(method)
     return DEADLINES[known.deadline if known else "long"] + MARGIN_SECONDS
+
+
+def pause_after(refusal: Busy, tries: int) -> "float | None":
+    """Seconds to wait before try number `tries` + 1 (the first has number 1) of a call that was
+    refused as busy; None where the daemon does not say that it may come again."""
+    import random
+
+    after = refusal.data.get("retry_after_ms")
+    if type(after) is not int or after < 0:
+        return None
+    return after / 1000 * RETRY_GROWTH ** (tries - 1) * random.uniform(1.0, 1.5)  # noqa: S311 - no secret

@@ -4,12 +4,15 @@
 
 Each client keeps two calls open. Checked: every call is answered once, a client's writes keep their
 order, every acknowledged fact is stored once, events come in order. Each of these counts as a
-fault; the bar is none. A call that the daemon gives up at its deadline says so and is counted
-apart.
+fault; the bar is none. A call that is refused as busy is sent again after the pause that the
+daemon names, as the client libraries do, until its deadline. What is given up then is counted
+apart: refused (nothing was done) or late (a write may have been done).
 """
 
 import asyncio
 import itertools
+import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,12 +25,21 @@ import psutil
 
 from bench import corpus
 from bench.contract import Row, line, number, percentile
-from support.daemon import make_home, remove_home, start_daemon
+from lore.errors import Busy
+from lore.policy import pause_after, seconds_of
+from support.daemon import RunningDaemon, make_home, remove_home, start_daemon
+from support.wire import RawClient
 
 CLIENTS = {"smoke": 10, "default": 200, "full": 200}
 CALLS = {"smoke": 200, "default": 20_000, "full": 1_000_000}
 BACKFILL_BYTES = {"smoke": 0, "default": 16_000_000, "full": 64_000_000}
 PIPELINED = 2
+FLOODED: dict[str, dict[str, Any]] = {
+    "ping": {},
+    "facts": {"scope": "global", "limit": 50},
+    "recall_fact": {"query": "client turn", "scope": "global"},
+    "remember_fact": {"text": "the moon is made of cheese", "scope": "global"},
+}
 WRITES = ("remember_fact", "apply")
 GROWTH_BAR_MB = 30.0
 """From a quarter of the calls to the end: caches of SQLite that are not full before."""
@@ -65,7 +77,8 @@ class Client:
         self.name, self.calls, self.times = name, calls, times
         self.stated: list[int] = []
         self.events: list[int] = []
-        self.late = 0
+        self.late = self.refused = self.repeated = 0
+        """Calls without an answer in time, refused as busy to the last, and sent again."""
         self.acknowledged = self.uncertain = 0
         """Writes, and writes that were given up at their deadline: done or not."""
         self.faults: list[str] = []
@@ -77,6 +90,8 @@ class Client:
             if code == "timeout":
                 self.late += 1
                 self.uncertain += method in WRITES
+            elif code == "busy":
+                self.refused += 1
             else:
                 self.faults.append(f"{method}: {error}")
             return
@@ -96,12 +111,31 @@ class Client:
             topics = {"topics": ["facts"]}
             writer.write(msgpack.packb([0, self.calls + 1, "subscribe", [topics]]))
         began: dict[int, float] = {}
+        tries: dict[int, int] = {}
+        loop = asyncio.get_running_loop()
+
+        def ask(turn: int) -> None:
+            method, params = request(self.name, turn)
+            tries[turn] = tries.get(turn, 0) + 1
+            writer.write(msgpack.packb([0, turn, method, [params]]))
+
+        def repeats(turn: int, error: Any) -> bool:
+            """Whether the call goes on after a pause, as in the client libraries."""
+            if not isinstance(error, dict) or error["code"] != "busy":
+                return False
+            pause = pause_after(Busy(error["message"], error["data"]), tries[turn])
+            end = began[turn] + seconds_of(request(self.name, turn)[0])
+            if pause is None or time.perf_counter() + pause >= end:
+                return False
+            self.repeated += 1
+            loop.call_later(pause, ask, turn)
+            return True
+
         sent = answered = 0
         while answered < self.calls:
             while sent < self.calls and len(began) < PIPELINED:
-                method, params = request(self.name, sent)
                 began[sent] = time.perf_counter()
-                writer.write(msgpack.packb([0, sent, method, [params]]))
+                ask(sent)
                 sent += 1
             data = await asyncio.wait_for(reader.read(1 << 16), 120)
             if not data:
@@ -112,6 +146,8 @@ class Client:
                 if message[0] == 2 and message[1] == "event":
                     self.events.append(message[2][0]["seq"])
                 elif message[0] == 1 and message[1] < self.calls:
+                    if message[1] in began and repeats(message[1], message[2]):
+                        continue
                     start = began.pop(message[1], None)
                     if start is None:
                         self.faults.append(f"turn {message[1]} was answered twice")
@@ -144,6 +180,46 @@ async def drive(path: str, clients: list[Client], pid: int) -> tuple[float, floa
     return seconds, warm, process.memory_info().rss / 1e6
 
 
+ASKED = {"smoke": 20, "default": 150, "full": 400}
+"""Calls of the modest client for each p95."""
+FACTOR = 3.0
+"""What a flood may make of it."""
+
+
+def p95(client: RawClient, count: int, method: str, **params: Any) -> float:
+    """Milliseconds in which 95 of 100 calls are answered."""
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        client.call(method, **params)
+        times.append((time.perf_counter() - began) * 1e3)
+    return percentile(times, 0.95)
+
+
+def fairness(daemon: RunningDaemon, size: str) -> Row:
+    """The p95 of a modest client beside one that keeps 32 calls open, over that without it; the
+    worst of four methods, each the better of two turns."""
+    script = Path(__file__).parents[1] / "support" / "flood.py"
+    found: dict[str, float] = {}
+    with daemon.connect(60) as client:
+        client.hello()
+        for turn, (method, params) in itertools.product(range(2), FLOODED.items()):
+            alone = p95(client, ASKED[size], method, **params)
+            command = [sys.executable, str(script), daemon.socket, method, json.dumps(params)]
+            flood = subprocess.Popen(command, stdout=subprocess.PIPE)
+            try:
+                assert flood.stdout is not None
+                flood.stdout.readline()
+                beside = p95(client, ASKED[size], method, **params)
+            finally:
+                flood.kill()
+                flood.communicate()
+            ratio = beside / alone
+            found[method] = min(found[method], ratio) if turn else ratio
+    note = ", ".join(f"{name} {number(value)}" for name, value in found.items())
+    return Row("load: p95 beside a flooding client", max(found.values()), "x", FACTOR, note=note)
+
+
 def rows(size: str) -> list[Row]:
     """For the table."""
     count, calls = CLIENTS[size], CALLS[size]
@@ -167,12 +243,14 @@ def rows(size: str) -> list[Row]:
             with daemon.connect(60) as client:
                 client.hello()
                 total = client.call("facts", scope="global", limit=1)["total"]
+            fair = fairness(daemon, size)
             told = sum(client.acknowledged for client in clients)
             if not told <= total <= told + sum(client.uncertain for client in clients):
                 faults.append(f"{total} facts stored, {told} acknowledged")
     finally:
         remove_home(home)
     late = sum(client.late for client in clients)
+    refused = sum(client.refused for client in clients)
     done = sum(map(len, times.values()))
     worst = ", ".join(f"{m} {number(percentile(v, 0.99))}" for m, v in sorted(times.items()))
     return [
@@ -183,6 +261,9 @@ def rows(size: str) -> list[Row]:
         Row("load: calls a second", done / seconds, "/s", note=f"p99 ms: {worst}"),
         Row("load: calls given up at their deadline", late / done * 100, "%",
             note=f"{sum(client.uncertain for client in clients)} of them writes"),
+        Row("load: calls refused as busy to the last", refused / done * 100, "%",
+            note=f"{sum(client.repeated for client in clients):,} tries repeated as asked"),
+        fair,
     ]  # fmt: skip
 
 

@@ -108,6 +108,28 @@ async def test_repeating_after_a_hang_up(
     assert tiny.methods().count(method) == 1 + repeated
 
 
+async def test_a_busy_daemon_is_asked_again_as_it_wishes(tiny: TinyDaemon) -> None:
+    left = [2]
+
+    def script(peer: object, params: dict[str, Any]) -> object:
+        if left[0]:
+            left[0] -= 1
+            raise errors.Busy("too many", {"retry_after_ms": 20})
+        return {"created": True}
+
+    tiny.scripts["remember_fact"] = script
+    tiny.scripts["ping"] = lambda peer, params: busy()
+    async with Client() as client:
+        assert await client.remember_fact(text="x") == {"created": True}
+        with pytest.raises(errors.Busy):
+            await client.call("ping", timeout=0.5)
+    assert tiny.methods() == ["remember_fact"] * 3 + ["ping"]
+
+
+def busy() -> object:
+    raise errors.Busy("too many", {"retry_after_ms": 5_000})
+
+
 async def test_shutting_down_goes_to_the_next_daemon(tiny: TinyDaemon) -> None:
     def once(peer: object, params: object) -> object:
         if tiny.methods().count("remember_fact") == 1:

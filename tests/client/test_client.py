@@ -265,3 +265,35 @@ def test_the_pointer_file_leads_to_a_daemon_elsewhere(
     monkeypatch.setenv("LORE_SOCKET", where.runtime_dir + "/other.sock")
     with Client() as client:
         assert client.ping() == {"pong": True}
+
+
+def busy(times: int, then: object, after: object = 20) -> Any:
+    """A script that is busy so many times."""
+    left = [times]
+
+    def script(peer: object, params: dict[str, Any]) -> object:
+        if left[0]:
+            left[0] -= 1
+            raise errors.Busy("too many", {} if after is None else {"retry_after_ms": after})
+        return then
+
+    return script
+
+
+def test_a_busy_daemon_is_asked_again_as_it_wishes(tiny: TinyDaemon) -> None:
+    tiny.scripts["remember_fact"] = busy(3, {"created": True})
+    with Client() as client:
+        began = time.monotonic()
+        assert client.call("remember_fact", {"text": "x"}) == {"created": True}
+        assert time.monotonic() - began > 0.06
+    assert tiny.methods() == ["remember_fact"] * 4
+
+
+@pytest.mark.parametrize(("after", "tries"), [(None, 1), (5_000, 1), (200, 2)])
+def test_busy_is_told_when_it_says_no_time_or_too_late_a_one(
+    tiny: TinyDaemon, after: object, tries: int
+) -> None:
+    tiny.scripts["ping"] = busy(1000, {}, after)
+    with Client() as client, pytest.raises(errors.Busy):
+        client.call("ping", timeout=0.5)
+    assert tiny.methods() == ["ping"] * tries

@@ -1,77 +1,44 @@
-"""A client that floods does not make the others wait; lanes as such."""
+"""A client that floods does not make the others wait; lanes as such, and what they refuse."""
 
-import contextlib
-import json
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
 
 from lored.rpc.lanes import Lane
-from support.daemon import RunningDaemon, start_daemon
-from support.wire import RawClient
+from support.daemon import RunningDaemon
+from support.wire import RawClient, Refusal
 
-FACTOR = 3.0
-"""The bar: another client's p95 rises at most so much."""
-
-
-@contextlib.contextmanager
-def flood(daemon: RunningDaemon, method: str, params: dict[str, object]) -> Iterator[None]:
-    """A flooding process for the time of the block."""
-    script = str(Path(__file__).parents[1] / "support" / "flood.py")
-    process = subprocess.Popen(
-        [sys.executable, script, daemon.socket, method, json.dumps(params)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "flooding\n"
-        yield
-        assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+AHEAD = 4
+"""Requests of the flood that may be begun before: one slot of its lane, and what one turn of
+the loop reads."""
 
 
-def p95(client: RawClient, method: str, params: dict[str, object], count: int = 100) -> float:
-    times = []
-    for _ in range(count):
-        began = time.perf_counter()
-        client.call(method, **params)
-        times.append(time.perf_counter() - began)
-    return statistics.quantiles(times, n=20)[18]
+FLOOD = 31
+"""Requests that the flooding client has open, with its greeting as many as it may."""
 
 
-CASES: dict[str, tuple[str, dict[str, object]]] = {
-    "ping": ("ping", {}),
-    "read": ("facts", {"scope": "global", "limit": 50}),
-    "search": ("recall_fact", {"query": "cheese of the moon", "scope": "global"}),
-    "write": ("remember_fact", {"text": "the moon is made of cheese", "scope": "global"}),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_flood_raises_the_p95_of_another_client_at_most_threefold(home: Path, case: str) -> None:
-    method, params = CASES[case]
-    with start_daemon(home, {"LORE_INDEX_ENABLED": "0"}) as daemon, daemon.connect() as client:
-        client.hello()
-        for number in range(100):
-            client.call("remember_fact", text=f"fact {number} about cheese", scope="global")
-        p95(client, method, params)
-        ratios = []
-        for _ in range(4):  # a shared machine has bad moments: one good round proves it
-            alone = p95(client, method, params)
-            with flood(daemon, method, params):
-                ratios.append(p95(client, method, params) / alone)
-            if ratios[-1] <= FACTOR:
-                break
-        assert min(ratios) <= FACTOR, ratios
+@pytest.mark.parametrize("method", ["mark", "sleep", "sleep_search", "sleep_write"])
+def test_who_asks_once_is_served_beside_a_flood(
+    odd: RunningDaemon, odd_client: RawClient, home: Path, method: str
+) -> None:
+    """Counted in requests, not in seconds: all of them lie in the sockets before the first is
+    looked at, the flood's in front."""
+    gate = home / "gate"
+    os.mkfifo(gate)
+    more = {} if method == "mark" else {"seconds": 0.01}
+    with odd.connect(60) as flooding, odd.connect(60) as modest:
+        flooding.hello()
+        modest.hello()
+        odd_client.send("test.block_until", name=str(gate))
+        with gate.open("wb"):  # which waits until the daemon reads, its loop blocked
+            for number in range(FLOOD):
+                flooding.send(f"test.{method}", name=f"flood {number}", **more)
+            asked = modest.send(f"test.{method}", name="modest", **more)
+        modest.wait(asked)
+        log = odd_client.call("test.seen")["log"]
+    began = [line for line in log if line.startswith("began ")]
+    assert began.index("began modest") <= AHEAD, began
 
 
 class Client:
@@ -134,3 +101,49 @@ def test_a_waiting_job_can_be_withdrawn() -> None:
     assert lane.withdraw(second) and not lane.withdraw(second) and not lane.withdraw(first)
     lane.release(a)
     assert log == ["a"]
+
+
+def test_a_lane_foresees_how_long_a_newcomer_waits() -> None:
+    log: list[str] = []
+    lane, a, b, c = Lane(2, 1), Client("a"), Client("b"), Client("c")
+    lane.learn(10.0)  # the first of many: a tenth counts
+    assert lane.held_seconds == 1.0
+    assert lane.foresee(a) == 0.0
+    lane.submit(Job(a, log))
+    assert lane.foresee(a) == 1.0, "its own job ends first"
+    assert lane.foresee(b) == 0.0
+    lane.submit(Job(b, log))
+    assert lane.foresee(c) == 0.5, "one of two slots comes free twice a second"
+    for _ in range(30):
+        lane.submit(Job(a, log))
+    assert lane.foresee(a) == 31.0
+    assert lane.foresee(c) == 1.0, "of the flood one job counts, not thirty"
+
+
+def test_what_would_come_too_late_is_refused_before_it_is_begun(
+    odd: RunningDaemon, odd_client: RawClient
+) -> None:
+    """The deadline of a write is 1 s here; eight of 0.4 s each fill its lane."""
+    crowd = [odd.connect(60) for _ in range(40)]
+    for client in crowd:
+        client.hello()
+    for client in crowd[:8]:
+        client.call("test.sleep_write", seconds=0.4, name="learnt")
+    asked = [
+        client.send("test.sleep_write", seconds=0.4, name=f"job {number}")
+        for number, client in enumerate(crowd)
+    ]
+    done, refused = set(), set()
+    for number, (client, message) in enumerate(zip(crowd, asked, strict=True)):
+        try:
+            client.wait(message)
+            done.add(number)
+        except Refusal as refusal:
+            assert refusal.code == "busy" and refusal.wire["retryable"], refusal.wire
+            assert refusal.wire["data"]["retry_after_ms"] >= 50
+            refused.add(number)
+        client.close()
+    log = odd_client.call("test.seen")["log"]
+    assert len(done) >= 8 and refused
+    assert {int(line[10:]) for line in log if line.startswith("began job ")} == done
+    assert {int(line[10:]) for line in log if line.startswith("ended job ")} == done

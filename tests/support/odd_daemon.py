@@ -59,6 +59,20 @@ async def block(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def mark(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Note a name, at once."""
+    _log.append(f"began {params['name']}")
+    return {}
+
+
+async def block_until(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Block the event loop while somebody holds the named pipe open for writing."""
+    await asyncio.sleep(0)
+    with open(params["name"], "rb") as pipe:  # the fault under test
+        pipe.read()
+    return {}
+
+
 async def stick(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Block the writer thread of the global store."""
     await app.registry.global_.write(lambda conn: time.sleep(params["seconds"]))
@@ -138,6 +152,9 @@ for _method, _handler in (
     (Method("test.sleep_write", "", (_seconds, _name), "", deadline="write"), sleep),
     (Method("test.hang", "", (), ""), hang),
     (Method("test.block", "", (_seconds,), "", deadline="long"), block),
+    (Method("test.block_until", "", (_name,), "", deadline="long"), block_until),
+    (Method("test.mark", "", (_name,), ""), mark),
+    (Method("test.sleep_search", "", (_seconds, _name), "", deadline="search"), sleep),
     (Method("test.stick", "", (_seconds,), "", deadline="long"), stick),
     (Method("test.fill", "", (Param("bytes", "int", "", required=True),), ""), fill),
     (

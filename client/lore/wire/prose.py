@@ -128,6 +128,10 @@ An error is the pair `[kind, "code: text"]`, kind 1 for `invalid` and 0 for all 
 form that Neovim shows. After `hello` with `errors: "map"` it is
 `{code, message, data, retryable}`. The text names the object and the next step; no traceback
 crosses the wire.
+
+`busy` means that nothing was begun: the daemon foresees that the request would wait beyond its
+deadline. `data.retry_after_ms` says when to send it again; add something at random, so that
+those refused together do not come back together.
 """
 
 BYTES = """\

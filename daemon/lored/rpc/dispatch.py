@@ -5,6 +5,11 @@ A request is answered exactly once, by whichever comes first: its handler, its d
 must not wait; one that is a coroutine function runs as a task in the lane of its method's
 class. The deadline counts from arrival, waiting included, and cancels the handler; the
 answer does not wait for the handler to obey. Notifications run like requests, unanswered.
+
+A request that would not be done within its deadline is refused as `busy` when it comes, with
+the time after which to try again; one whose turn has not come by `BEGIN_SHARE` of its deadline,
+against all expectation, is refused then. So `busy` always means that nothing was begun, and a
+write that was begun has time to be acknowledged.
 """
 
 import asyncio
@@ -16,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from lore.errors import Internal, Invalid, Limit, LoreError, ShuttingDown, Timeout
+from lore.errors import Busy, Internal, Invalid, Limit, LoreError, ShuttingDown, Timeout
 from lore.wire.limits import DEADLINES
 from lore.wire.methods import BY_NAME, Method
 from lored.rpc.counters import Counters
@@ -38,6 +43,16 @@ SLOW_SECONDS: Final = 1.0
 OBEY_SECONDS: Final = 1.0
 """For a cancelled handler to end; an interrupted search takes a millisecond."""
 
+ADMIT_SHARE: Final = 0.5
+"""Part of the deadline that a request may be expected to wait when it comes: the estimate is
+the past's, and what takes longer than expected should still be done in time."""
+
+BEGIN_SHARE: Final = 0.7
+"""Part of the deadline after which a request that still waits is not begun any more."""
+
+RETRY_MS: Final = 50
+"""Least time after which a refused client should come again."""
+
 log = structlog.get_logger()
 
 
@@ -58,6 +73,7 @@ class Pending:
     __slots__ = (
         "answered",
         "arrived",
+        "begun",
         "call",
         "holds_slot",
         "id",
@@ -86,6 +102,7 @@ class Pending:
         )
         self.method = route.method
         self.arrived = time.monotonic()
+        self.begun = 0.0
         self.answered = False
         self.holds_slot = False
         self.task: asyncio.Task[dict[str, Any]] | None = None
@@ -171,12 +188,17 @@ class Dispatcher:
             self.counters.count(name, "internal", 0.0)
             owner.send_error(message_id, self._defect(name, call, error))
             return
+        seconds = DEADLINES[route.method.deadline]
+        wait = route.lane.foresee(owner)
+        if wait > seconds * ADMIT_SHARE:
+            self.counters.count(route.method.name, Busy.code, 0.0)
+            owner.send_error(message_id, _busy(route, wait))
+            return
         pending = Pending(owner, message_id, route, params, call)
-        pending.timer = self._loop.call_later(
-            DEADLINES[route.method.deadline], self._expire, pending
-        )
         owner.begin(pending)
         route.lane.submit(pending)
+        if pending.timer is None:  # it waits for its turn
+            pending.timer = self._loop.call_later(seconds * BEGIN_SHARE, self._not_begun, pending)
 
     @staticmethod
     def _unknown(name: str) -> Invalid:
@@ -186,6 +208,11 @@ class Dispatcher:
 
     def run(self, pending: Pending) -> None:
         """Start the handler of a request whose turn has come."""
+        pending.begun = time.monotonic()
+        if pending.timer is not None:
+            pending.timer.cancel()
+        left = pending.arrived + DEADLINES[pending.method.deadline] - pending.begun
+        pending.timer = self._loop.call_later(left, self._expire, pending)
         work: Any = pending.route.handler(self.app, pending.call, pending.params)  # type: ignore[misc]
         pending.holds_slot = True
         pending.task = self._loop.create_task(work)
@@ -205,6 +232,7 @@ class Dispatcher:
     def _release(self, pending: Pending) -> None:
         if pending.holds_slot:
             pending.holds_slot = False
+            pending.route.lane.learn(time.monotonic() - pending.begun)
             pending.route.lane.release(pending.owner)
 
     def _answer(self, pending: Pending, result: dict[str, Any]) -> None:
@@ -273,6 +301,9 @@ class Dispatcher:
             ),
         )
 
+    def _not_begun(self, pending: Pending) -> None:
+        self.stop(pending, _busy(pending.route, pending.route.lane.foresee(pending.owner)))
+
     def stop(self, pending: Pending, error: LoreError) -> None:
         """Answer with an error now, and take the request off its lane or cancel its handler."""
         self.refuse(pending, error)
@@ -289,3 +320,14 @@ class Dispatcher:
             request = pending.call.request_id
             log.error("handler_hangs", method=pending.method.name, request=request)
             self._release(pending)
+
+
+def _busy(route: Route, wait: float) -> Busy:
+    """The refusal of a request that was not begun and would have waited for ``wait`` seconds. It
+    may come again when the queue is down to what is admitted, or half its deadline later."""
+    admitted = DEADLINES[route.method.deadline] * ADMIT_SHARE
+    after = max(RETRY_MS, int(min(wait - admitted, admitted) * 1000))
+    return Busy(
+        f"{route.method.name}: too many requests wait; nothing was done, try again in {after} ms",
+        {"retry_after_ms": after},
+    )

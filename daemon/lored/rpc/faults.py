@@ -12,6 +12,9 @@ from lored.store import driver
 from lored.store.database import StoreBusy
 from lored.store.migrate import ForeignFile, NewerSchema
 
+STORE_RETRY_MS: Final = 500
+"""After which a store with a full queue has worked off some of it."""
+
 _CORRUPT: Final = (
     "corrupt",
     "a store is damaged; run: lore restart (it is set aside and restored, nothing is deleted)",
@@ -45,7 +48,7 @@ def translate(error: BaseException) -> LoreError | None:
     ``data['degraded']`` names the degraded mode that `status` then shows.
     """
     if isinstance(error, StoreBusy):
-        return Busy(f"{error}; try again")
+        return Busy(f"{error}; try again", {"retry_after_ms": STORE_RETRY_MS})
     if isinstance(error, NewerSchema | ForeignFile):
         return Unavailable(str(error), {"degraded": "store_refused"})
     if isinstance(error, driver.Error):

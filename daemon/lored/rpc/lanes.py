@@ -7,6 +7,10 @@ has a few slots, a client holds one of them (of the short classes), and whoever 
 longest ago is next: a newcomer waits for about one request and shares the machine with one.
 
 It follows that the writes of a client happen in the order sent.
+
+Who cannot be served in time hears it at once: from the number of jobs ahead and the time that a
+slot was held lately a lane foresees how long a newcomer waits, and dispatch refuses it as
+`busy` rather than let it wait for nothing.
 """
 
 from collections import deque
@@ -18,11 +22,14 @@ from lore.wire.methods import Method
 SLOTS: Final = {
     # class: (slots of the lane, of these for one client)
     "quick": (4, 1),  # two or three readers a store, one ahead to keep them fed
-    "search": (3, 1),  # the readers of the sessions store
-    "write": (2, 1),  # one in the writer, one preparing
+    "search": (6, 1),  # the readers of two stores, some ahead
+    "write": (8, 1),  # a group that shares one sync of the disk, see store/writer.py
     "long": (16, 8),  # mostly waiting; bounded only against abuse
     "session": (16, 2),  # greeting and looking after the daemon: never behind the work
 }
+
+LEARNT: Final = 0.1
+"""Weight of the newest job in the mean time that a slot is held: some twenty count."""
 
 _SESSION: Final = frozenset({"hello", "subscribe", "status", "health", "metrics"})
 
@@ -59,22 +66,42 @@ class Lane:
         self._running: dict[Owner, int] = {}
         self._busy = 0
         self._waiting: dict[Owner, deque[Job]] = {}
+        self._queued = 0
         self._turn = 0
         self._served: WeakKeyDictionary[Owner, int] = WeakKeyDictionary()
         """Number of the last turn that each client had."""
+        self.held_seconds = 0.0
+        """For how long a job holds its slot, lately and on average."""
 
     @property
     def depth(self) -> dict[str, int]:
         """Requests running and waiting now."""
-        return {"running": self._busy, "waiting": sum(map(len, self._waiting.values()))}
+        return {"running": self._busy, "waiting": self._queued}
+
+    def foresee(self, owner: Owner) -> float:
+        """Seconds that a new job of this client would wait for its slot.
+
+        Each turn round serves every waiting client once, so of the others' jobs only as many
+        count for each as this client has of its own, and its own take their turns in sequence.
+        """
+        if self._is_free_for(owner):
+            return 0.0
+        own = self._running.get(owner, 0) + len(self._waiting.get(owner, ()))
+        ahead = min(self._queued, len(self._waiting) * (own + 1))
+        return self.held_seconds * max((ahead + 1) / self._slots, own / self._share)
+
+    def learn(self, seconds: float) -> None:
+        """A job held its slot for so long."""
+        self.held_seconds += (seconds - self.held_seconds) * LEARNT
 
     def submit(self, job: Job) -> None:
         """Start the job now if its turn has come, else keep it."""
         owner = job.owner
-        if owner not in self._waiting and self._fits(owner):
+        if self._is_free_for(owner):
             self._begin(job)
         else:
             self._waiting.setdefault(owner, deque()).append(job)
+            self._queued += 1
 
     def withdraw(self, job: Job) -> bool:
         """Take a waiting job out; False when it is not waiting."""
@@ -82,6 +109,7 @@ class Lane:
         if queue is None or job not in queue:
             return False
         queue.remove(job)
+        self._queued -= 1
         if not queue:
             del self._waiting[job.owner]
         return True
@@ -105,9 +133,13 @@ class Lane:
             owner = min(ready, key=lambda one: self._served.get(one, 0))
             queue = self._waiting[owner]
             job = queue.popleft()
+            self._queued -= 1
             if not queue:
                 del self._waiting[owner]
             self._begin(job)
+
+    def _is_free_for(self, owner: Owner) -> bool:
+        return owner not in self._waiting and self._fits(owner)
 
     def _fits(self, owner: Owner) -> bool:
         return (

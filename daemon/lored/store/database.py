@@ -2,7 +2,8 @@
 
 A caller hands over a *function of a connection*. A write function runs inside
 `BEGIN IMMEDIATE` on the single writer connection and is committed before the caller is
-answered; a transaction never spans an await, so writes cannot interleave. A read function
+answered, together with others that wait (writer.py); a transaction never spans an await, so
+writes cannot interleave. A read function
 runs inside a deferred read transaction on one of `READERS` connections opened `mode=ro`,
 so it sees one snapshot. aiosqlite supplies the threads.
 
@@ -14,13 +15,14 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import aiosqlite
 
 from lored.store import driver, migrate, pragmas, suspicion
 from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
+from lored.store.writer import Writer
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ class Database:
         self._writer: aiosqlite.Connection | None = None
         self._readers: list[aiosqlite.Connection] = []
         self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
-        self._pending_writes = 0
+        self._writes = Writer(path, self._run_writer)
         self._pending_reads = 0
         self.uuid = ""
         """Changes when the file is replaced; clients resync on it."""
@@ -88,42 +90,27 @@ class Database:
         try:
             result: T = await connection._execute(fn, connection._conn)  # type: ignore[no-untyped-call]
         except driver.DatabaseError as error:
-            if suspicion.is_damage(error):
-                suspicion.mark(self.path)
+            suspicion.note(self.path, error)
             raise
         return result
 
-    async def write(self, fn: Callable[[Connection], T]) -> T:
-        """Run ``fn`` in one immediate transaction; returns after the commit.
+    async def _run_writer(self, fn: Callable[[Connection], None]) -> None:
+        if self._writer is None:
+            raise RuntimeError(f"{self.path} is closed")
+        await self._run(self._writer, fn)
 
-        Any exception of ``fn`` rolls everything back and is raised here. Raises `StoreBusy`
-        when `PENDING_WRITES` calls wait already.
+    async def write(self, fn: Callable[[Connection], T]) -> T:
+        """Run ``fn`` in an immediate transaction; returns after the commit.
+
+        Any exception of ``fn`` takes back all that it did and is raised here. Raises
+        `StoreBusy` when `PENDING_WRITES` calls wait already.
         """
         if self._writer is None:
             raise RuntimeError(f"{self.path} is closed")
-        if self._pending_writes >= PENDING_WRITES:
+        if self._writes.pending >= PENDING_WRITES:
             raise StoreBusy(f"{PENDING_WRITES} writes wait for {os.path.basename(self.path)}")
 
-        def transact(connection: Connection) -> T:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                result = fn(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            return result
-
-        self._pending_writes += 1
-        task = asyncio.ensure_future(self._run(self._writer, transact))
-        task.add_done_callback(self._write_done)
-        return await asyncio.shield(task)
-
-    def _write_done(self, task: "asyncio.Future[Any]") -> None:
-        self._pending_writes -= 1
-        if not task.cancelled():
-            task.exception()  # a caller that went away must not leave it unretrieved
+        return await self._writes.write(fn)
 
     async def write_raw(self, fn: Callable[[Connection], T]) -> T:
         """Run ``fn`` on the writer outside a transaction (VACUUM, checkpoint, backup)."""
@@ -177,14 +164,21 @@ class Database:
     @property
     def queue_depths(self) -> dict[str, int]:
         """Calls waiting or running now."""
-        return {"writes": self._pending_writes, "reads": self._pending_reads}
+        return {"writes": self._writes.pending, "reads": self._pending_reads}
 
     async def checkpoint(self) -> None:
         """Fold the WAL into the file and truncate it; harmless when a reader is busy."""
         await self.write_raw(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
+    @property
+    def commits(self) -> int:
+        """Transactions committed since it was opened."""
+        return self._writes.commits
+
     async def close(self) -> None:
-        """End readers, checkpoint, end the writer last (else -wal and -shm stay behind)."""
+        """End readers, checkpoint, end the writer last (else -wal and -shm stay behind). Writes
+        that wait are done before."""
+        await self._writes.drain()
         readers, self._readers = self._readers, []
         for reader in readers:
             await reader.close()

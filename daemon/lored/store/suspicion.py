@@ -7,6 +7,8 @@ meets it. The mark is an empty file `<store>.suspect`; it goes once the store wa
 import contextlib
 import os
 
+from lored.store import driver
+
 
 def is_damage(error: Exception) -> bool:
     """Whether the driver speaks of the file's content, not of disk, rights or locks."""
@@ -15,6 +17,12 @@ def is_damage(error: Exception) -> bool:
         sign in text
         for sign in ("malformed", "not a database", "corrupt", "unsupported file format")
     )
+
+
+def note(path: str, error: BaseException) -> None:
+    """Mark the store at ``path`` if the error that it gave speaks of damage."""
+    if isinstance(error, driver.DatabaseError) and is_damage(error):
+        mark(path)
 
 
 def mark(path: str) -> None:
