@@ -17,7 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.contract import SIZES, Row, as_json, complain, head, line, machine
-from bench.running import BENCHES, apart
+from bench.running import BENCHES, GROUPS, apart
+from bench.running import chosen as named
 
 WIDTH = 58
 
@@ -27,7 +28,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--only", nargs="+", choices=tuple(BENCHES), metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="+", default=[], choices=(*BENCHES, *GROUPS), metavar="NAME"
+    )
     parser.add_argument("--json", metavar="FILE", help="write rows and machine there too")
     chosen = parser.parse_args()
     about = machine()
@@ -35,7 +38,7 @@ def main() -> int:
     print(f"size={chosen.size}\n\n{head(WIDTH)}", flush=True)
     rows: list[Row] = []
     sound = True
-    for name in chosen.only or BENCHES:
+    for name in named(chosen.only):
         began = time.monotonic()
         complain(f"... {name}")
         found, ended = apart(name, chosen.size)

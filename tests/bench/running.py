@@ -2,6 +2,7 @@
 
 import importlib
 import multiprocessing
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
@@ -23,8 +24,20 @@ BENCHES: Final = {
     "idle": "bench.bench_idle",
     "search": "bench.bench_search",
     "load": "bench.bench_load",
-    "quality": "bench.bench_quality",
+    "locomo": "bench.bench_locomo",
+    "sets": "bench.bench_sets",
+    "history": "bench.bench_history",
+    "silence": "bench.bench_silence",
 }
+
+GROUPS: Final = {"quality": ("locomo", "sets", "history", "silence")}
+"""Names that stand for several."""
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """``names`` with groups taken apart, each once, in the order of the table; none = all."""
+    wanted = {part for name in names for part in GROUPS.get(name, (name,))}
+    return [name for name in BENCHES if not names or name in wanted]
 
 
 def measure(name: str, size: str) -> list[Row]:

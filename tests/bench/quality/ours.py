@@ -1,16 +1,18 @@
 """Our own search on a memory: the real store, the real index, the real ranking.
 
-Rows are written as the daemon writes them (messages, text index, static and model vectors)
-into a store file of its own, and questions go through `store.search.messages`. Model vectors
-are remembered in a folder, since computing them takes most of the time.
+`Written` writes rows as the daemon writes them (messages, text index, static and model vectors)
+into a store file of its own; `Indexed` takes a file that the indexer itself filled. Questions
+go through `store.search.messages`, the way that `episodic_recall` goes. Model vectors are
+remembered in a folder, since computing them takes most of the time.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lored.core import maxsim
 from lored.core.naming import plain_question
 from lored.core.quantized import Float32, quantize
 from lored.core.stored_text import encode
@@ -18,16 +20,23 @@ from lored.core.tokens import context_form, index_form, parse_query
 from lored.embed.base import MINILM, STATIC
 from lored.embed.onnx import MiniLM
 from lored.embed.static import StaticEmbedder
+from lored.services.search.deepening import stretch
+from lored.services.search.recall import DEEP_HITS
 from lored.services.search.vectoring import spoken_texts
 from lored.store import driver, migrate, pragmas
+from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
-from lored.store.search import messages, text, vectors
+from lored.store.search import episodes, messages, text, vectors
 from lored.store.search.columns import Columns
-from lored.store.search.messages import MessageHit, Scope
+from lored.store.search.matching import MESSAGES, frequency_share
+from lored.store.search.messages import MessageHit
+from lored.store.sessions.listing import Filters
 
 from .memories import Memory
 
-ROLES = {"user": 0, "assistant": 1, "tool": 2, "summary": 3}
+ROLES = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4}
+SPOKEN = (0, 1, 3)
+"""What has model vectors (`services.search.vectoring`)."""
 
 
 class Models:
@@ -38,6 +47,7 @@ class Models:
         self._minilm: MiniLM | None = None
         self._folder = folder
         self._known: dict[bytes, Float32] = {}
+        self._tokens: dict[str, Float32] = {}
 
     @property
     def minilm(self) -> MiniLM:
@@ -65,21 +75,108 @@ class Models:
             np.savez(path, keys=np.frombuffer(b"".join(keys), dtype=np.uint8), rows=rows)
         return rows
 
+    def close_reading(self, question: str, hits: Sequence[MessageHit]) -> list[MessageHit]:
+        """``hits`` in the order of deep mode (`services.search.deepening`)."""
+        head, rest = list(hits[:DEEP_HITS]), list(hits[DEEP_HITS:])
+        if len(head) < 2:
+            return [*head, *rest]
+        texts = [stretch(hit) for hit in head]
+        for item in dict.fromkeys(texts):
+            if item not in self._tokens:
+                self._tokens[item] = self.minilm.token_vectors([item])[0].astype(np.float16)
+        asked = self.minilm.token_vectors([question])[0]
+        known = [self._tokens[item].astype(np.float32) for item in texts]
+        order, _ = maxsim.reorder([hit.score for hit in head], asked, known)
+        return [*(head[i] for i in order), *rest]
 
-class Store:
-    """One memory in a store file."""
 
-    def __init__(self, memory: Memory, folder: Path, models: Models, *, model: bool) -> None:
-        self.memory, self.models, self.model = memory, models, model
+class Search:
+    """Questions to a store file. ``model``: with MiniLM; ``deep``: in deep mode."""
+
+    def __init__(
+        self, memory: Memory, conn: Connection, models: Models, *, model: bool, deep: bool = False
+    ) -> None:
+        self.memory, self.conn, self.models = memory, conn, models
+        self.model, self.deep = model, deep
         self.columns = Columns()
         self.people = frozenset(name.lower() for name in memory.people)
         self.projects = frozenset(name.lower() for name in memory.projects)
-        path = folder / f"{hashlib.blake2b(memory.name.encode(), digest_size=6).hexdigest()}.db"
-        self.conn = driver.connect(str(path), read_only=False)
-        migrate.bring_up(self.conn, StoreKind.SESSIONS, str(path), str(folder))
-        pragmas.prepare_writer(self.conn, StoreKind.SESSIONS)
         self.turn_of: dict[int, str] = {}
         self.session_of: dict[int, str] = {}
+
+    def ask(self, question: str, limit: int) -> list[MessageHit]:
+        """Hits, best first."""
+        plain = plain_question(question, self.people, self.projects)
+        asked: dict[str, Float32] = {}
+        if self.model:
+            asked[MINILM] = self.models.minilm.embed([plain], query=True)[0]
+        share = frequency_share(self.conn, MESSAGES)
+        static = self.models.static.embed_query(plain, share)
+        if static.any():
+            asked[STATIC] = static
+        hits = messages.search(
+            self.conn,
+            self.columns,
+            parse_query(question),
+            asked,
+            self.models.static.likeness,
+            episodes.scope(self.conn, Filters(subagents=True)),
+            max(limit, DEEP_HITS),
+        ).hits
+        if self.deep:
+            hits = self.models.close_reading(plain, hits)
+        return hits[:limit]
+
+    def find(self, question: str, limit: int) -> tuple[list[str], list[str]]:
+        """(turn keys, their sessions), best first."""
+        hits = self.ask(question, limit)
+        turns = [self.turn_of[hit.id] for hit in hits]
+        return turns, [self.session_of[hit.session] for hit in hits]
+
+    def close(self) -> None:
+        """End the connection."""
+        self.conn.close()
+
+    def add_model_vectors(self, ids: Iterable[int]) -> None:
+        """As the background worker does (`services.search.vectoring`), in one transaction."""
+        numbers = list(ids)
+        texts: dict[int, str] = {}
+        for start in range(0, len(numbers), 500):
+            texts |= spoken_texts(self.conn, numbers[start : start + 500])
+        rows = quantize(self.models.embed(list(texts.values()), self.memory.name))
+        vectors.put_messages(self.conn, MINILM, zip(texts, rows, strict=True))
+
+
+class Indexed(Search):
+    """A store that the indexer filled; turn keys are record keys, sessions native ids."""
+
+    def __init__(
+        self, memory: Memory, path: Path, models: Models, *, model: bool, deep: bool = False
+    ) -> None:
+        conn = driver.connect(str(path), read_only=False)
+        super().__init__(memory, conn, models, model=model, deep=deep)
+        self.turn_of = dict(conn.execute("SELECT id, record_key FROM messages").fetchall())
+        self.session_of = dict(conn.execute("SELECT id, native_id FROM sessions").fetchall())
+        if model:
+            self.columns.refresh(conn)
+            absent, _ = self.columns.missing(MINILM, SPOKEN, len(self.turn_of))
+            if absent:
+                conn.execute("BEGIN IMMEDIATE")
+                self.add_model_vectors(absent)
+                conn.execute("COMMIT")
+
+
+class Written(Search):
+    """A memory written into a new store file in ``folder``."""
+
+    def __init__(
+        self, memory: Memory, folder: Path, models: Models, *, model: bool, deep: bool = False
+    ) -> None:
+        path = folder / f"{hashlib.blake2b(memory.name.encode(), digest_size=6).hexdigest()}.db"
+        conn = driver.connect(str(path), read_only=False)
+        super().__init__(memory, conn, models, model=model, deep=deep)
+        migrate.bring_up(conn, StoreKind.SESSIONS, str(path), str(folder))
+        pragmas.prepare_writer(conn, StoreKind.SESSIONS)
         self._write()
 
     def _write(self) -> None:
@@ -120,35 +217,5 @@ class Store:
             static = self.models.static.embed(texts)
             vectors.put_messages(conn, STATIC, zip(ids, quantize(static), strict=True))
         if self.model:
-            ids = list(self.turn_of)
-            texts = [
-                t
-                for s in range(0, len(ids), 500)
-                for t in spoken_texts(conn, ids[s : s + 500]).values()
-            ]
-            rows = quantize(self.models.embed(texts, self.memory.name))
-            vectors.put_messages(conn, MINILM, zip(ids, rows, strict=True))
+            self.add_model_vectors(self.turn_of)
         conn.execute("COMMIT")
-
-    def ask(self, question: str, limit: int) -> list[MessageHit]:
-        """Hits, best first."""
-        plain = plain_question(question, self.people, self.projects)
-        asked: dict[str, Float32] = {}
-        if self.model:
-            asked[MINILM] = self.models.minilm.embed([plain], query=True)[0]
-        static = self.models.static.embed_query(plain, lambda word: 0.0)
-        if static.any():
-            asked[STATIC] = static
-        return messages.search(
-            self.conn,
-            self.columns,
-            parse_query(question),
-            asked,
-            self.models.static.likeness,
-            Scope(),
-            limit,
-        ).hits
-
-    def close(self) -> None:
-        """End the connection."""
-        self.conn.close()
