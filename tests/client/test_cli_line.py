@@ -87,7 +87,7 @@ def test_help_lists_all_verbs(lore: Lore) -> None:
     ("words", "said"),
     [
         (("recal",), "did you mean 'recall'"),
-        (("recall",), "QUERY"),
+        (("recall",), "what to look for"),
         (("recall", "x", "--limit", "many"), "--limit"),
         (("remember", "x", "--kind", "rumour"), "rumour"),
         (("fact", "F1", "--everywhere"), "no use for --everywhere"),

@@ -330,3 +330,35 @@ def test_ping_loads_nothing_heavy(served: RunningDaemon) -> None:
     )
     loaded = set(done.stderr.split())
     assert not loaded & {"argparse", "json", "asyncio", "dataclasses", "typing", "re", "socket"}
+
+
+def test_forget_sessions_by_workspace_and_words(lore: Lore) -> None:
+    folder = lore.home / "user" / ".claude" / "projects" / "-tmp-forget"
+    folder.mkdir(parents=True)
+    place = lore.home / "user" / "client"
+    place.mkdir()
+    names = [f"{n}{n}{n}{n}{n}{n}{n}{n}-2222-4333-8444-555555555555" for n in (7, 8)]
+    for name, text in zip(names, ("the Okapi clause", "another matter"), strict=True):
+        record = {
+            "type": "user",
+            "uuid": f"u-{name}",
+            "parentUuid": None,
+            "sessionId": name,
+            "cwd": str(place),
+            "timestamp": "2026-05-01T10:00:00Z",
+            "message": {"role": "user", "content": text},
+        }
+        (folder / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
+    lore("index", "--wait")
+    plan = lore.json("forget", "query", "okapi", "clause", "--dry-run")
+    assert plan["sessions"] == [names[0]] and plan["dry_run"]
+    assert "Say so with --yes" in lore("forget", "query", "okapi clause", code=2).err
+    shown = lore("forget", "query", "okapi clause", "--yes").out
+    assert names[0] in shown and "1 session removed for good" in shown
+    assert str(folder / f"{names[0]}.jsonl") in shown, "the agent's own file is named"
+    assert lore("forget", "query", "okapi clause", code=1).err.strip() == "no session fits"
+    gone = lore.json("forget", "workspace", str(place), "--yes")
+    assert gone["sessions"] == [names[1]] and gone["proof"]["found"] == 0
+    assert lore.json("sessions", "-C", str(place), code=1)["sessions"] == []
+    assert "say which" in lore("forget", "session", code=2).err
+    assert "one fact at a time" in lore("forget", "F1", "F2", code=2).err

@@ -310,6 +310,37 @@ def test_forgetting_is_for_good_and_proved(daemon: RunningDaemon, client: RawCli
             assert b"platypus" not in whole.read_bytes(), name
 
 
+def test_forgetting_by_words_takes_what_holds_them_literally(
+    daemon: RunningDaemon, client: RawClient
+) -> None:
+    user = daemon.home / "user"
+    texts = {
+        ONE: "we call it Project Nightingale for now",
+        session_id(2): "the bird that sings at night is a nightingale-like thing",
+        session_id(3): "an unrelated project of a singing bird, by night",
+    }
+    for name, text in texts.items():
+        session_path(user, name).write_bytes(said(name, text, 1))
+    client.call("index_wait")
+    planned = client.call("forget_session", query="NIGHTINGALE", dry_run=True)
+    assert sorted(planned["sessions"]) == sorted([ONE, session_id(2)])
+    done = client.call("forget_session", query="project nightin")
+    assert done["sessions"] == [ONE] and done["proof"]["found"] == 0
+    left = {s["id"] for s in client.call("sessions", everywhere=True)["sessions"]}
+    assert left == {session_id(2), session_id(3)}
+    with pytest.raises(Refusal, match="too short"):
+        client.call("forget_session", query="a ")
+
+
+def test_a_start_with_nothing_new_to_read_ends_idle(home: Path) -> None:
+    session_path(home / "user", ONE).write_bytes(said(ONE, "hello", 1))
+    for _ in range(2):
+        with start_daemon(home) as daemon, daemon.connect(60) as client:
+            client.hello()
+            client.call("index_wait")
+            until(lambda: client.call("index_status")["state"] == "idle", "idle")
+
+
 def test_sources_are_switched_and_kept_over_a_restart(home: Path) -> None:
     user = home / "user"
     session_path(user, ONE).write_bytes(said(ONE, "hello there", 1))
@@ -388,4 +419,5 @@ def test_no_worker_is_left_when_idle_or_stopped(home: Path) -> None:
             worker = client.call("index_status")["worker"]
             assert psutil.Process(worker).nice() >= 5
         assert daemon.stop() < 5
-        assert not psutil.pid_exists(worker)
+        # On a busy machine it may still have been killed by the daemon's own end, a moment ago.
+        until(lambda: not psutil.pid_exists(worker), "the worker ended too")

@@ -109,21 +109,9 @@ def restore(inv: Invocation) -> int:
     path = os.path.abspath(os.path.expanduser(o.path))
     if not os.path.isdir(path):
         raise Usage(f"{o.path}: no such backup folder; they are in {inv.paths.backups_dir}")
-    confirm(inv, f"Put {path} back? What is there now is set aside.", o.yes)
+    inv.confirm(f"Put {path} back? What is there now is set aside.", o.yes)
     answer = inv.call("restore", path=path)
     return inv.show(answer, lambda screen: show_counts(screen, answer))
-
-
-def confirm(inv: Invocation, question: str, agreed: bool) -> None:
-    """Ask before what cannot be taken back; without a terminal `--yes` must be given."""
-    if agreed:
-        return
-    if inv.screen.json or not sys.stdin.isatty():
-        raise Usage(f"{question} Say so with --yes")
-    inv.screen.err.write(f"{question} [y/N] ")
-    inv.screen.err.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Usage("left as it was")
 
 
 def verify(inv: Invocation) -> int:

@@ -1,4 +1,4 @@
-"""`remember`, `facts`, `fact`, `update`, `forget`, `undo`, `history`: facts one by one."""
+"""`remember`, `facts`, `fact`, `update`, `undo`, `history`: facts one by one."""
 
 from __future__ import annotations
 
@@ -156,25 +156,6 @@ def update(inv: Invocation) -> int:
     return inv.show(answer, text)
 
 
-def forget(inv: Invocation) -> int:
-    """Forget one fact, or take that back."""
-    o = inv.options
-    answer = inv.call("forget_fact", id=o.id, hard=o.hard, undo=o.undo, reason=o.reason)
-
-    def text(screen: Screen) -> None:
-        name = views.fact_name(answer.get("fact", {"id": o.id}))
-        if o.undo:
-            screen.say(f"{name} is back")
-        elif o.hard:
-            screen.say(f"{name} is removed for good")
-            for key, value in (answer.get("proof") or {}).items():
-                screen.say(screen.paint(f"  {key}: {one_line(str(value))}", "dim"))
-        else:
-            screen.say(f"{name} is forgotten; lore forget --undo {name} takes that back")
-
-    return inv.show(answer, text)
-
-
 def undo(inv: Invocation) -> int:
     """Take back a change."""
     answer = inv.call("undo", id=inv.options.id)
@@ -260,18 +241,6 @@ VERBS = (
         (ID, Arg("TEXT", kind="words", help="the new statement; - reads stdin"), *PROVENANCE),
         scopes=("global",),
         examples=("lore update F3 'Cache TTL is 600s'",),
-    ),
-    Verb(
-        "forget",
-        forget,
-        (
-            ID,
-            Arg("--hard", kind="flag", help="remove every byte of it; cannot be taken back"),
-            Arg("--undo", kind="flag", help="take a forget back"),
-            Arg("--reason", help="why, kept in the change log"),
-        ),
-        scopes=("global",),
-        examples=("lore forget F3", "lore forget --undo F3", "lore forget F3 --hard"),
     ),
     Verb(
         "undo",

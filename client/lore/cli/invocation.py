@@ -117,6 +117,20 @@ class Invocation:
         answer = self.backend.call(method, given, timeout=self.options.timeout)
         return answer if isinstance(answer, dict) else {"result": answer}
 
+    def confirm(self, question: str, agreed: bool) -> None:
+        """Ask before what cannot be taken back; without a terminal `--yes` must be given.
+        Raises `Usage` unless the answer is yes."""
+        import sys
+
+        if agreed:
+            return
+        if self.screen.json or not sys.stdin.isatty():
+            raise Usage(f"{question} Say so with --yes")
+        self.screen.err.write(f"{question} [y/N] ")
+        self.screen.err.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Usage("left as it was")
+
     def show(
         self, data: Any, text: Callable[[Screen], None], *, found: bool = True, empty: str = ""
     ) -> int:

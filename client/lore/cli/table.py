@@ -28,7 +28,11 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("facts", "facts", "list facts, newest first"),
             ("fact", "facts", "show one fact with its history and origin"),
             ("update", "facts", "replace a fact by a new text"),
-            ("forget", "facts", "forget a fact"),
+            (
+                "forget",
+                "forget",
+                "forget a fact, a session, a workspace's sessions, or what holds some words",
+            ),
             ("undo", "facts", "take back the last change, or a named one"),
             ("history", "facts", "what a fact replaced and what replaced it"),
         ),

@@ -118,7 +118,7 @@ METHODS: "tuple[Method, ...]" = (
         "Forget sessions and all that was derived from them.",
         (
             Param("id", "text", "Session id or unique prefix"),
-            Param("query", "text", "Sessions that match"),
+            Param("query", "text", "Sessions that hold these words literally, case aside"),
             Param("path", "text", "Workspace path"),
             Param("facts", "bool", "Also the facts stated in them"),
             Param("dry_run", "bool", "Only say what would go"),

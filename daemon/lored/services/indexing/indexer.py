@@ -55,7 +55,8 @@ class Indexing:
             os.environ,
             os.path.expanduser("~"),
         )
-        self.looking = Looking(self.sources, app.settings.sweep_seconds, self._take)
+        self._work = asyncio.Event()
+        self.looking = Looking(self.sources, app.settings.sweep_seconds, self._take, self._work.set)
         self.backlog = Backlog()
         self.progress = Progress(app.events)
         self.pipeline = Pipeline(app.settings.worker_memory_bytes, log)
@@ -66,7 +67,6 @@ class Indexing:
         self.current: Item | None = None
         """What is being read."""
         self._files = FileReading(app, self.pipeline, self.progress)
-        self._work = asyncio.Event()
         self._ready = asyncio.Event()
         self._report = IndexReport(self, app)
 

@@ -34,7 +34,13 @@ log = structlog.get_logger()
 class Looking:
     """All roots and the looks at them."""
 
-    def __init__(self, sources: Sources, sweep_seconds: float, take: Planner) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        sweep_seconds: float,
+        take: Planner,
+        looked: Callable[[], None],
+    ) -> None:
         self.sources = sources
         self.roots: dict[tuple[str, str], Root] = {}
         self.hints: Hints | None = None
@@ -44,6 +50,8 @@ class Looking:
         self.limit: int | None = None
         self._sweep_seconds = sweep_seconds
         self._take = take
+        self._looked = looked
+        """Called once all roots were looked at: there may be nothing to take."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self) -> None:
@@ -95,6 +103,7 @@ class Looking:
         while True:
             await self.sweep()
             self.swept = True
+            self._looked()
             self._compare_watches()
             await asyncio.sleep(self._sweep_seconds)
 

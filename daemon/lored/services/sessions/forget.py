@@ -13,6 +13,7 @@ The agent's own transcript is never touched: the answer names those files.
 
 import asyncio
 import os
+from functools import partial
 from typing import Any, Final
 
 from lore.errors import Invalid, NotFound
@@ -27,6 +28,12 @@ from lored.store.sessions.listing import Filters
 SESSIONS: Final = 10_000
 """Most sessions of one call; more are forgotten by calling again."""
 
+WORDS_LEAST: Final = 3
+"""Characters of a `query`; fewer stand in nearly every message."""
+
+MESSAGES_AT_ONCE: Final = 20_000
+"""Messages looked through by one read, so that other readers get their turn."""
+
 CHECKPOINTS: Final = 20
 CHECKPOINT_PAUSE: Final = 0.05
 """A reader of a moment ago may still hold the log."""
@@ -40,7 +47,7 @@ class Forget:
 
     async def sessions(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
         """Forget what `id`, `query` or `path` means; with `dry_run` only say what would go."""
-        ids = await self._chosen(params, call)
+        ids = await self._chosen(params)
         database = self._app.registry.sessions
         ids = await database.read(lambda c: forget.with_subagents(c, ids))
         removed = await database.read(lambda c: forget.measure(c, ids))
@@ -59,7 +66,7 @@ class Forget:
             self._app.events.publish("sessions", {"action": "forgotten", "session": {"id": name}})
         return answer
 
-    async def _chosen(self, params: dict[str, Any], call: Call) -> list[int]:
+    async def _chosen(self, params: dict[str, Any]) -> list[int]:
         given = [name for name in ("id", "query", "path") if params.get(name)]
         if len(given) != 1:
             raise Invalid("forget_session: give exactly one of id, query and path")
@@ -75,11 +82,20 @@ class Forget:
                 lambda c: listing.page(c, filters, after=None, limit=SESSIONS)
             )
             return page.ids
-        found = await self._app.get("recall").episodic(
-            call, {"query": params["query"], "everywhere": True, "limit": 50}
-        )
-        names = [item["session"]["id"] for item in found.get("sessions", ())]
-        return [(await sessions.resolve(name)).id for name in names]
+        return await self._saying(params["query"].strip())
+
+    async def _saying(self, words: str) -> list[int]:
+        """Sessions that hold ``words`` literally: what only resembles them must not go."""
+        if len(words) < WORDS_LEAST:
+            raise Invalid(f"forget_session: query={words!r} is too short to tell sessions apart")
+        database = self._app.registry.sessions
+        found = await database.read(lambda c: forget.doing(c, words))
+        after: int | None = 0
+        while after is not None:
+            look = partial(forget.saying, words=words, after=after, count=MESSAGES_AT_ONCE)
+            more, after = await database.read(look)
+            found |= more
+        return sorted(found)
 
     async def _remove(self, ids: list[int]) -> None:
         database, at = self._app.registry.sessions, now()

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lored.core.batches import session_key
+from lored.core.stored_text import decode
 from lored.store.driver import Connection
 from lored.store.portions import portions
 from lored.store.search import packing, text, vectors
 from lored.store.sessions import cursors
+from lored.store.sessions.listing import like
 
 NEEDLE_BYTES: Final = (24, 96)
 """Least and most bytes of a stored text that are looked for: shorter ones occur by chance,
@@ -53,6 +55,41 @@ def with_subagents(conn: Connection, ids: Iterable[int]) -> list[int]:
                 found[child] = None
                 waiting.append(child)
     return list(found)
+
+
+def saying(conn: Connection, words: str, after: int, count: int) -> tuple[set[int], int | None]:
+    """Sessions of which a message holds ``words`` literally (letter case aside), looked for in
+    the ``count`` messages behind row ``after``; sessions that share such a message (forks) too.
+    Returns them and the row to go on behind, None at the end. No index is asked: what is to be
+    forgotten may stand in the middle of a word."""
+    wanted = words.casefold()
+    rows = conn.execute(
+        "SELECT id, session, text FROM messages WHERE id > ? ORDER BY id LIMIT ?", (after, count)
+    ).fetchall()
+    found: set[int] = set()
+    for number, session, stored in rows:
+        if wanted in decode(stored).casefold():
+            found.add(session)
+            found.update(
+                row[0]
+                for row in conn.execute(
+                    "SELECT session FROM message_links WHERE message = ?", (number,)
+                )
+            )
+    return found, rows[-1][0] if len(rows) == count else None
+
+
+def doing(conn: Connection, words: str) -> set[int]:
+    """Sessions of which an action names ``words`` in its command or target."""
+    pattern = f"%{like(words)}%"
+    return {
+        row[0]
+        for row in conn.execute(
+            "SELECT DISTINCT session FROM actions"
+            " WHERE command LIKE ? ESCAPE '\\' OR target LIKE ? ESCAPE '\\'",
+            (pattern, pattern),
+        )
+    }
 
 
 def measure(conn: Connection, ids: list[int]) -> Removed:
