@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from lored.core.transcripts.conversation import say
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
 from lored.core.transcripts.lines import clean_text
 from lored.core.transcripts.records import MESSAGE_CHARS, Action, Record, Role
@@ -28,7 +29,7 @@ _RUN: Final = re.compile(r"Running (.{1,2000})")
 _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 
 
-class Aider:
+class Aider(Alone):
     """Line parser of Aider's chat history."""
 
     agent = "aider"
@@ -44,12 +45,6 @@ class Aider:
     def begin(self, path: str) -> dict[str, Any]:
         folder = path.replace("\\", "/").rpartition("/")[0]
         return {"path": path, "cwd": folder, "run": None, "mode": "", "text": [], "size": 0, "n": 0}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         out: list[Record] = []

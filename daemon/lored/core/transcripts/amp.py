@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from lored.core.transcripts.claude_words import typed_words
 from lored.core.transcripts.conversation import read_blocks
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_document, kind_of
 from lored.core.transcripts.records import Damage, Record
@@ -20,7 +21,7 @@ _TOKENS: Final = (
 )
 
 
-class Amp:
+class Amp(Alone):
     """Document parser of Amp's threads."""
 
     agent = "amp"
@@ -31,12 +32,6 @@ class Amp:
         name = path.replace("\\", "/").rpartition("/")[2]
         known = name.startswith("T-") and name.endswith(".json")
         return name.removesuffix(".json") if known else None
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse_document(self, path: str, data: bytes) -> Iterable[Record]:
         value, damage = decode_document(data)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lored.core.clock import to_wire
 from lored.core.transcripts.conversation import plain_words, read_blocks
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import Record, Role
@@ -29,7 +30,7 @@ _OFFSET: Final = re.compile(r"\(UTC([+-]\d{1,2})(?::?(\d{2}))?\)|UTC")
 _FORMATS: Final = ("%A, %b %d, %Y, %I:%M %p", "%A, %B %d, %Y, %I:%M %p", "%b %d, %Y, %I:%M %p")
 
 
-class Cursor:
+class Cursor(Alone):
     """Line parser of Cursor's agent transcripts."""
 
     agent = "cursor"
@@ -47,12 +48,6 @@ class Cursor:
 
     def begin(self, path: str) -> dict[str, Any]:
         return {"session": self.session_id(path, b"") or "unknown", "path": path}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         objects, damage = decode_line(line, offset, frozenset({"role", "message"}))

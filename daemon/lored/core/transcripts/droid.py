@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key, say, say_summary
+from lored.core.transcripts.files import Named
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
 from lored.core.transcripts.lines import (
     attempt,
@@ -29,19 +30,11 @@ _TOKENS: Final = (
 )
 
 
-class Droid:
+class Droid(Named):
     """Line parser of Droid's sessions."""
 
     agent = "droid"
     version = 1
-
-    def session_id(self, path: str, head: bytes) -> str | None:
-        """The file's name."""
-        name = path.replace("\\", "/").rpartition("/")[2]
-        return name.removesuffix(".jsonl") if name.endswith(".jsonl") else None
-
-    def begin(self, path: str) -> dict[str, Any]:
-        return {"session": self.session_id(path, b"") or "unknown"}
 
     def sidecars(self, path: str) -> list[str]:
         """Model and totals."""

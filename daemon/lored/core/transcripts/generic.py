@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lored.core.transcripts.conversation import read_blocks, record_key
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, unknown_type
 from lored.core.transcripts.place import Place
@@ -38,7 +39,7 @@ _ROLES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class Generic:
+class Generic(Alone):
     """Line parser made by a mapping."""
 
     version = 1
@@ -78,12 +79,6 @@ class Generic:
 
     def begin(self, path: str) -> dict[str, Any]:
         return {"session": self.session_id(path, b"") or "unknown"}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         marks = frozenset(path[0] for path in self._paths.values() if path[0])

@@ -12,6 +12,7 @@ from typing import Any, Final
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, split_words
 from lored.core.transcripts.databases import columns, decoded, row_of
+from lored.core.transcripts.files import Alone, Named
 from lored.core.transcripts.knowledge import learn, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, kind_of
 from lored.core.transcripts.records import Damage, Record, SessionPatch
@@ -34,25 +35,11 @@ _GROWN: Final = (
 )
 
 
-class GooseLog:
+class GooseLog(Named, Alone):
     """Line parser of the files before 1.10."""
 
     agent = "goose"
     version = 1
-
-    def session_id(self, path: str, head: bytes) -> str | None:
-        """The file's name."""
-        name = path.replace("\\", "/").rpartition("/")[2]
-        return name.removesuffix(".jsonl") if name.endswith(".jsonl") else None
-
-    def begin(self, path: str) -> dict[str, Any]:
-        return {"session": self.session_id(path, b"") or "unknown"}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         objects, damage = decode_line(line, offset, frozenset({"role", "working_dir"}))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say
 from lored.core.transcripts.databases import columns, decoded
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import learn, learn_time
 from lored.core.transcripts.lines import attempt, decode_document
 from lored.core.transcripts.records import Damage, Record, SessionPatch
@@ -21,7 +22,7 @@ MARKS: Final = 4_096
 """Conversations whose last content is remembered; there is one per directory."""
 
 
-class KiroDocument:
+class KiroDocument(Alone):
     """Document parser of one conversation."""
 
     agent = "kiro"
@@ -31,12 +32,6 @@ class KiroDocument:
         """The file's name."""
         name = path.replace("\\", "/").rpartition("/")[2]
         return name.removesuffix(".json") if name.endswith(".json") else None
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse_document(self, path: str, data: bytes) -> Iterable[Record]:
         value, damage = decode_document(data)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts import opencode_records as records
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.lines import attempt, decode_document
 from lored.core.transcripts.records import Record, SessionPatch
 from lored.core.transcripts.stamps import instant
@@ -23,7 +24,7 @@ _SESSION: Final = re.compile(rb'"sessionID"\s*:\s*"([^"\\]{1,100})"')
 _NAME: Final = re.compile(r"(ses|msg|prt)_[^/]{1,100}\.json")
 
 
-class OpencodeTree:
+class OpencodeTree(Alone):
     """Document parser of the JSON tree."""
 
     agent = "opencode"
@@ -40,12 +41,6 @@ class OpencodeTree:
             return parts[-2] if len(parts) > 1 else None
         stated = _SESSION.search(head)
         return stated[1].decode("utf-8", "replace") if stated else None
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse_document(self, path: str, data: bytes) -> Iterable[Record]:
         value, damage = decode_document(data)

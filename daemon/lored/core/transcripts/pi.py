@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, say_summary
+from lored.core.transcripts.files import Alone
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import (
@@ -36,7 +37,7 @@ _TOKENS: Final = (
 _QUIET: Final = frozenset({"thinking_level_change", "label", "custom", "custom_message"})
 
 
-class Pi:
+class Pi(Alone):
     """Line parser of pi's session trees."""
 
     agent = "pi"
@@ -50,12 +51,6 @@ class Pi:
 
     def begin(self, path: str) -> dict[str, Any]:
         return {"session": self.session_id(path, b"") or "unknown", "entries": []}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         objects, damage = decode_line(line, offset)

@@ -17,6 +17,7 @@ from lored.core.transcripts.conversation import (
     say_summary,
     split_words,
 )
+from lored.core.transcripts.files import Alone, Named
 from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
 from lored.core.transcripts.lines import attempt, decode_line, kind_of, unknown_type
 from lored.core.transcripts.records import Record, Role
@@ -44,25 +45,11 @@ _QUIET: Final = names_in(
 )
 
 
-class QwenCode:
+class QwenCode(Named, Alone):
     """Line parser of Qwen Code's chats."""
 
     agent = "qwen-code"
     version = 1
-
-    def session_id(self, path: str, head: bytes) -> str | None:
-        """The file's name; a subagent's stands in a folder of its parent's name."""
-        name = path.replace("\\", "/").rpartition("/")[2]
-        return name.removesuffix(".jsonl") if name.endswith(".jsonl") else None
-
-    def begin(self, path: str) -> dict[str, Any]:
-        return {"session": self.session_id(path, b"") or "unknown"}
-
-    def sidecars(self, path: str) -> list[str]:
-        return []
-
-    def parse_sidecar(self, path: str, data: bytes) -> Iterable[Record]:
-        return []
 
     def parse(self, state: dict[str, Any], line: bytes, offset: int) -> Iterable[Record]:
         objects, damage = decode_line(line, offset)
