@@ -57,7 +57,7 @@ def test_remember_and_read_back(lore: Lore) -> None:
     assert "from 2026-05-01" in listed
     assert [f["id"] for f in lore.json("facts", "-t", "cache")["facts"]] == ["F1"]
     assert lore("facts", "-t", "nothing", code=1).out == ""
-    assert "no facts here" in lore("facts", "-t", "nothing", code=1).err
+    assert "no fact fits these options" in lore("facts", "-t", "nothing", code=1).err
 
 
 def test_an_exact_duplicate_is_no_new_fact(lore: Lore) -> None:
@@ -138,6 +138,15 @@ def test_undo_and_the_change_log(lore: Lore) -> None:
     log = lore("history").out
     assert log.strip()
     assert lore.json("history")["entries"]
+
+
+def test_operations_read_as_sentences(lore: Lore) -> None:
+    old = lore.json("remember", "The queue is RabbitMQ", "-e", "tool:queue")["fact"]["id"]
+    new = lore.json("remember", "The queue is NATS", "-e", "tool:queue")["fact"]["id"]
+    opened = lore("apply", "conflict", f"fact_a={old}", f"fact_b={new}", "severity=high").out
+    assert f"opened between {old} and {new}, high severity" in opened
+    assert f"{new} replaces {old}" in lore("apply", f"supersede old={old} new={new}").out
+    assert lore("snapshot", "nonsense", code=3).out.startswith("# nonsense")
 
 
 def test_triage_batches(lore: Lore, tmp_path: Path) -> None:

@@ -67,12 +67,16 @@ def test_sessions_are_listed_newest_first(lore: Lore) -> None:
     times = [s.get("ended_at") or s["started_at"] for s in found]
     assert times == sorted(times, reverse=True)
     text = lore("sessions", "--everywhere", "-n", "3")
-    assert "Session 20" in text.out
+    first = found[0]
+    assert first["id"][:8] in text.out
+    # The head has the day and the outcome already; the line below it tells the rest.
+    assert "Session 20" not in text.out
     assert "goes on" in text.err
     only = lore.json("sessions", "--everywhere", "--agent", "recursive")["sessions"]
     assert {s["agent"] for s in only} == {"recursive"}
     none = lore("sessions", "--everywhere", "--agent", "hal9000", code=1)
     assert none.out == ""
+    assert "agents are aider" in none.err
     old = lore.json("sessions", "--everywhere", "--until", "2025-09-01", code=None)["sessions"]
     assert all(s["started_at"] < "2025-09-01T23" for s in old)
 
@@ -204,7 +208,37 @@ def test_sources_and_exclusion(lore: Lore, tmp_path: Path) -> None:
     lore("sources", "--enable", "recursive")
 
 
+def test_an_empty_answer_says_what_narrowed_it_and_what_others_hold(lore: Lore) -> None:
+    elsewhere = lore.home / "user" / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
+    lore = Lore(lore.home, elsewhere)
+    here = lore("sessions", code=1).err
+    assert "--everywhere lists" in here
+    assert "of other workspaces" in here
+    words = lore("up").out.partition("lore recall --everywhere ")[2].splitlines()[0].split()
+    assert "--everywhere finds" in lore("recall", *words, code=1).err
+    nothing = lore("recall", "x", "--everywhere", "--file", "/no/such/file", code=1).err
+    assert "nothing found for 'x' with --file" in nothing
+    assert "agents are aider" in lore("recall", "x", "--agent", "hal9000", code=1).err
+
+
+def test_passages_are_few_until_more_is_asked(lore: Lore) -> None:
+    words = ("recall", "test", "--everywhere", "--sessions", "-n", "1")
+    brief, full = lore(*words), lore(*words, "--full")
+    session = lore.json(*words)["sessions"][0]
+    passages = [line for line in brief.out.splitlines() if line.startswith("    #")]
+    assert 1 <= len(passages) <= 3
+    assert len([line for line in full.out.splitlines() if line.startswith("    #")]) == len(
+        session["excerpts"]
+    )
+    first = session["excerpts"][0]["position"]
+    assert f"--messages {first}-" in brief.err
+
+
 def test_secrets_are_looked_for_in_all_that_is_stored(lore: Lore) -> None:
+    """Also in the outputs of tools of agents that have no message for them: stored packed."""
+    shutil.copytree(DATA / "gemini" / ".gemini", lore.home / "user" / ".gemini")
+    lore("index", "--wait")
     assert lore("redact", code=None).code in (0, 1)
 
 

@@ -140,9 +140,10 @@ def build(verb: Verb, about: str) -> Parser:
     )
     for arg in verb.args:
         _add(parser, arg)
-    shared = parser.add_argument_group("everywhere")
+    shared = parser.add_argument_group("common options")
     for arg in GLOBALS:
-        _add(shared, arg)
+        heeded = arg.dest not in ("global", "everywhere") or arg.dest in verb.scopes
+        _add(shared, arg, shown=heeded)
     return parser
 
 
@@ -152,8 +153,9 @@ def _epilog(verb: Verb) -> str:
     return "examples:\n" + "\n".join(f"  {line}" for line in verb.examples)
 
 
-def _add(parser: Any, arg: Arg) -> None:
-    options: dict[str, Any] = {"help": arg.help.replace("%", "%%")}
+def _add(parser: Any, arg: Arg, *, shown: bool = True) -> None:
+    about = arg.help.replace("%", "%%") if shown else argparse.SUPPRESS
+    options: dict[str, Any] = {"help": about}
     if arg.kind == "flag":
         options["action"] = "store_true"
     else:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lore import launch
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.indexing import show_roots
 from lore.cli.invocation import Answer, Invocation
-from lore.cli.render import Screen, clean, one_line
+from lore.cli.render import Screen, clean, counted, one_line
 from lore.cli.times import ago, seconds, size
 from lore.errors import Unavailable
 
 GONE_SECONDS = 8.0
 """Longest wait for the daemon's end: it promises to exit within 5 s, whatever hangs."""
-
-SHOWN = ("facts", "sessions", "embedding", "queues", "memory", "spool")
-"""Parts of `status` shown in text, in this order; `--json` has everything."""
 
 FOLLOW_SECONDS = 0.25
 """Pause between two looks at the log with --follow."""
@@ -106,7 +103,8 @@ def show_status(screen: Screen, answer: Answer) -> None:
     rows += [("stores", ", ".join(stores))] if stores else []
     if isinstance(answer.get("index"), dict):
         rows.append(("index", index_line(answer["index"])))
-    rows += [(name, _figures(name, answer[name])) for name in SHOWN if answer.get(name)]
+    parts = {**answer, "requests": answer.get("queues")}
+    rows += [(name, line) for name, form in SHOWN if (line := form(parts.get(name)))]
     for label, value in rows:
         screen.say(f"  {screen.paint(f'{label:10}', 'dim')}{clean(value)}")
     roots = answer.get("roots")
@@ -132,29 +130,60 @@ def index_line(index: Answer) -> str:
     return ", ".join(parts)
 
 
-def _figures(name: str, value: Any) -> str:
-    """A map of figures on one line; bytes and seconds with their units."""
-    if isinstance(value, list):
-        return ", ".join(_figures(name, item) for item in value)
-    if not isinstance(value, dict):
-        return one_line(str(value))
-    parts = []
-    for key, item in value.items():
-        if isinstance(item, dict):
-            parts.append(f"{key} ({_figures(key, item)})")
-        elif isinstance(item, list):
-            parts.append(f"{key} {len(item)}")
-        elif key.endswith("bytes") or name == "memory":
-            label = key.removesuffix("_bytes").removesuffix("bytes")
-            amount = size(item) if isinstance(item, int | float) else str(item)
-            parts.append(f"{label} {amount}".strip())
-        elif key.endswith(("_seconds", "_s")) and isinstance(item, int | float):
-            parts.append(f"{key.rpartition('_')[0]} {seconds(item)}")
-        elif isinstance(item, int) and not isinstance(item, bool):
-            parts.append(f"{key} {item:,}")
-        else:
-            parts.append(f"{key} {item}")
-    return one_line(", ".join(parts))
+def _vectors(embedding: Any) -> str:
+    """The model, and how many texts still wait for their vectors."""
+    if not isinstance(embedding, dict):
+        return ""
+    waiting = embedding.get("vectors_waiting") or 0
+    left = f"{counted(waiting, 'text')} left to embed" if waiting else "all texts embedded"
+    return f"model {embedding.get('model', '?')}, {left}"
+
+
+def _requests(queues: Any) -> str:
+    """What runs and waits beside this very call; empty when nothing does."""
+    busy = []
+    for name, lane in queues.items() if isinstance(queues, dict) else ():
+        running, waiting = int(lane.get("running", 0)), int(lane.get("waiting", 0))
+        if name != "session" and (running or waiting):
+            busy.append(f"{name} {running} running, {waiting} waiting")
+    return "; ".join(busy)
+
+
+def _memory(memory: Any) -> str:
+    if not isinstance(memory, dict):
+        return ""
+    parts = (
+        f"{name.removesuffix('_bytes')} {size(value)}"
+        for name, value in memory.items()
+        if isinstance(value, int)
+    )
+    return ", ".join(parts)
+
+
+def _spool(spool: Any) -> str:
+    """Writes that wait in files or were refused; empty when there are none."""
+    if not isinstance(spool, dict) or not (spool.get("files") or spool.get("refused")):
+        return ""
+    waiting, refused = int(spool.get("files", 0)), int(spool.get("refused", 0))
+    return f"{counted(waiting, 'file')} waiting, {refused:,} refused, in {spool.get('folder', '')}"
+
+
+def _backup(backup: Any) -> str:
+    if not isinstance(backup, dict) or not backup.get("count"):
+        return ""
+    age = backup.get("age_s")
+    made = f", newest {seconds(float(age))} old" if age is not None else ""
+    return f"{counted(int(backup['count']), 'backup')}{made}"
+
+
+SHOWN: tuple[tuple[str, Callable[[Any], str]], ...] = (
+    ("embedding", _vectors),
+    ("requests", _requests),
+    ("memory", _memory),
+    ("spool", _spool),
+    ("backup", _backup),
+)
+"""Parts of `status` shown in text, in this order; `--json` has everything."""
 
 
 def show_degraded(screen: Screen, reasons: list[Any]) -> None:

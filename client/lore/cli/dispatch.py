@@ -11,11 +11,17 @@ import sys
 
 from lore.cli import table
 from lore.cli.arguments import GLOBALS, Arg, Usage, build
-from lore.cli.invocation import Invocation
-from lore.cli.render import Screen, clean
+from lore.cli.invocation import (
+    DEFECT,
+    DONE,
+    INTERRUPTED,
+    NO_DAEMON,
+    REFUSED,
+    USAGE,
+    Invocation,
+)
+from lore.cli.render import Screen, clean, one_line
 from lore.errors import LoreError
-
-DONE, NOTHING, USAGE, REFUSED, NO_DAEMON, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 EXIT_BY_CODE = {
     "invalid": REFUSED,
@@ -30,6 +36,10 @@ EXIT_BY_CODE = {
     "shutting_down": NO_DAEMON,
     "internal": DEFECT,
 }
+
+
+CANDIDATES_SHOWN = 10
+"""Of the meanings of an ambiguous name; writing more of it is quicker than reading more."""
 
 
 def run(words: list[str]) -> int:
@@ -74,7 +84,7 @@ def split(words: list[str]) -> tuple[str, list[str]]:
         word = rest.pop(0)
         if word in ("-h", "--help") or (word == "help" and not rest):
             return "help", []
-        if word in ("-V", "--version"):
+        if word in ("-V", "--version", "version"):
             return "version", []
         if word == "help":
             return rest[0], ["--help"]
@@ -136,16 +146,17 @@ def _refuse(
         if screen.json:
             screen.error_document(code, message, data)
         else:
-            screen.note(f"lore: {clean(message)}", *_candidates(message, data))
+            screen.note(f"lore: {clean(message)}", *_candidates(data))
     except BrokenPipeError:
         pass
     return exit_code
 
 
-def _candidates(message: str, data: dict[str, object]) -> list[str]:
-    """What an ambiguous name could mean, unless the message says so already."""
+def _candidates(data: dict[str, object]) -> list[str]:
+    """What an ambiguous name could mean, one a line, with what tells them apart."""
     found = data.get("candidates")
     if not isinstance(found, list):
         return []
-    names = [item.get("id", item) if isinstance(item, dict) else item for item in found]
-    return [f"  {clean(str(name))}" for name in names[:10] if str(name) not in message]
+    maps = [item if isinstance(item, dict) else {"id": item} for item in found[:CANDIDATES_SHOWN]]
+    lines = [f"  {item.get('id')}  {one_line(str(item.get('text', '')))}".rstrip() for item in maps]
+    return [clean(line) for line in lines]

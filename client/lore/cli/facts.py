@@ -95,9 +95,9 @@ def facts(inv: Invocation) -> int:
             views.show_fact(screen, fact, doubles)
         _more(screen, answer, len(found), "facts")
 
-    return inv.show(
-        answer, text, found=bool(found), empty="no facts here; lore remember states one"
-    )
+    narrowed = any((o.tag, o.entity, o.kind, o.since, o.until, o.as_of, o.known_at))
+    none = "no fact fits these options" if narrowed else "no facts here; lore remember states one"
+    return inv.show(answer, text, found=bool(found), empty=none)
 
 
 def _more(screen: Screen, answer: dict[str, Any], shown: int, verb: str) -> None:

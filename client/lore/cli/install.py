@@ -140,6 +140,9 @@ def _data(changes: list[plan.Change], notes: list[str], dry_run: bool) -> dict[s
     }
 
 
+DIFF_LINES = 60
+"""Of one file in text: an edit of an agent's settings fits, a file that is all ours need not."""
+
 _COLOURS = {"refuse": "red", "keep": "dim", "create": "green", "edit": "green", "delete": "yellow"}
 
 
@@ -151,9 +154,13 @@ def _show(
         detail = clean(change.refused or change.path)
         screen.say(f"{action}  {change.target:13} {detail}")
         if diff and change.refused is None:
-            for line in change.diff().splitlines():
+            lines = change.diff().splitlines()
+            for line in lines[:DIFF_LINES]:
                 colour = {"+": ("green",), "-": ("red",), "@": ("cyan",)}.get(line[:1], ())
                 screen.say("  " + screen.paint(clean(line), *colour))
+            if len(lines) > DIFF_LINES:
+                left = f"  … {len(lines) - DIFF_LINES} more lines (--json shows all)"
+                screen.say(screen.paint(left, "dim"))
     for note in notes:
         screen.say(screen.paint(f"note: {clean(note)}", "dim"))
     if dry_run and changes:

@@ -20,6 +20,10 @@ from lore.errors import Unavailable
 from lore.wire.methods import BY_NAME
 
 Answer = dict[str, Any]
+
+DONE, NOTHING, USAGE, REFUSED, NO_DAEMON, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+"""Exit codes of a verb; `dispatch` says what each means."""
+
 _WORKSPACE_ID = re.compile(r"[0-9a-f]{12}")
 
 
@@ -134,7 +138,7 @@ class Invocation:
     def show(
         self, data: Any, text: Callable[[Screen], None], *, found: bool = True, empty: str = ""
     ) -> int:
-        """Print an answer in the form asked for; returns 0, or 1 when nothing was found.
+        """Print an answer in the form asked for; returns `DONE`, or `NOTHING` for an empty one.
 
         ``text`` prints the form for people; ``empty`` is the note for an empty answer.
         """
@@ -146,7 +150,7 @@ class Invocation:
             text(self.screen)
         elif empty:
             self.screen.note(empty)
-        return 0 if found else 1
+        return DONE if found else NOTHING
 
 
 def joined(words: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lore.cli import views
 from lore.cli.arguments import (
     AGENT,
+    AGENT_NAMES,
     AS_OF,
     EXPLAIN,
     KNOWN_AT,
@@ -16,7 +17,7 @@ from lore.cli.arguments import (
     Verb,
 )
 from lore.cli.invocation import Answer, Invocation, joined
-from lore.cli.render import Screen, one_line
+from lore.cli.render import Screen, counted, one_line
 
 
 def recall(inv: Invocation) -> int:
@@ -46,20 +47,49 @@ def recall(inv: Invocation) -> int:
         explain=o.explain,
     )
     found = bool(answer.get("facts") or answer.get("sessions"))
-    for reason in answer.get("degraded", ()):
+    for reason in () if inv.screen.json else answer.get("degraded", ()):
         inv.screen.note(inv.screen.paint(f"note: {one_line(str(reason))}", "yellow"))
-    wider = "" if o.everywhere else "; --everywhere looks in all workspaces"
-    sought = repr(query) if query else "what these options ask"
     return inv.show(
         answer,
-        lambda screen: show_hits(screen, answer),
+        lambda screen: show_hits(screen, answer, full=o.full),
         found=found,
-        empty=f"nothing found for {sought}{wider}",
+        empty="" if found or inv.screen.json else _nothing(inv, query, parts),
     )
 
 
-def show_hits(screen: Screen, answer: Answer) -> None:
-    """Facts first, then sessions with their excerpts."""
+NARROWING = ("as_of", "known_at", "since", "until", "agent", "file", "command", "commit", "failed")
+"""Options that leave results out; an empty answer names those that were given."""
+
+
+def _nothing(inv: Invocation, query: str, parts: list[str]) -> str:
+    """Why an answer is empty: the options that narrowed it, and what other workspaces hold."""
+    o = inv.options
+    flags = [f"--{name.replace('_', '-')}" for name in NARROWING if getattr(o, name)]
+    words = f" for {query!r}" if query else ""
+    narrowed = f" with {' '.join(flags)}" if flags else ""
+    said = f"nothing found{words}{narrowed}"
+    if o.as_of or o.known_at:
+        return f"{said}; what holds now may have come later"
+    if o.agent and o.agent not in AGENT_NAMES:
+        return f"{said}; agents are {', '.join(AGENT_NAMES)}"
+    if o.everywhere or o.direct or o.__dict__["global"] or parts == ["facts"]:
+        return said
+    kept = {name: getattr(o, name) or None for name in NARROWING}
+    wider = inv.call(
+        "recall", query=query or None, parts=["sessions"], everywhere=True, limit=20, **kept
+    )
+    count = len(wider.get("sessions", ()))
+    if not count:
+        return f"{said} here or in another workspace"
+    return f"{said} in this workspace; --everywhere finds {counted(count, 'session')} of others"
+
+
+EXCERPTS_SHOWN = 3
+"""Of one session; the best come first, and `--full` shows all."""
+
+
+def show_hits(screen: Screen, answer: Answer, *, full: bool = False) -> None:
+    """Facts first, then sessions with their best passages."""
     facts, sessions = answer.get("facts", []), answer.get("sessions", [])
     if facts:
         screen.say(screen.paint("facts", "bold"))
@@ -71,15 +101,27 @@ def show_hits(screen: Screen, answer: Answer) -> None:
         views.show_conflict(screen, conflict)
     if sessions:
         screen.say(*([""] if facts else []), screen.paint("sessions", "bold"))
+    clashing = views.clashing(hit["session"] for hit in sessions)
     for index, hit in enumerate(sessions):
         if index:
             screen.say("")
-        views.show_session(screen, hit.get("session", hit))
+        views.show_session(screen, hit["session"], clashing)
         views.show_scores(screen, hit)
         for deed in hit.get("deeds", ()):
             views.show_deed(screen, deed)
-        for excerpt in hit.get("excerpts", ()):
-            views.show_excerpt(screen, excerpt)
+        excerpts = hit.get("excerpts", [])
+        shown = excerpts if full else excerpts[:EXCERPTS_SHOWN]
+        for excerpt in shown:
+            views.show_excerpt(screen, excerpt, full=full)
+        if len(excerpts) > len(shown):
+            left = counted(len(excerpts) - len(shown), "more passage")
+            screen.say(screen.paint(f"    … {left}; --full shows them", "dim"))
+    if sessions and sessions[0].get("excerpts"):
+        first = sessions[0]
+        name = views.short_id(str(first["session"].get("id", "")))
+        at = first["excerpts"][0].get("position", 0)
+        hint = f"lore session {name} --messages {at}- reads on from there"
+        screen.note(screen.paint(hint, "dim"))
 
 
 VERBS = (
@@ -100,6 +142,7 @@ VERBS = (
             Arg("--commit", metavar="SHA", help="sessions that made this commit"),
             Arg("--failed", kind="flag", help="only actions that failed"),
             LIMIT,
+            Arg("--full", kind="flag", help="all passages whole, with what was said around them"),
             EXPLAIN,
             Arg("--deep", kind="flag", help="rerank the best hits: slower, a little better"),
         ),

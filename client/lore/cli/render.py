@@ -47,6 +47,11 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
+def counted(count: int, word: str) -> str:
+    """A count with its noun: `1 message`, `5,062 messages`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
 def width_of(text: str) -> int:
     """Columns on a terminal: wide East Asian characters take two, combining marks none."""
     if text.isascii():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from lore.cli import digest, views
-from lore.cli.arguments import AGENT, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
+from lore.cli.arguments import AGENT, AGENT_NAMES, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
 from lore.cli.invocation import Invocation
-from lore.cli.render import Screen, wrap
+from lore.cli.render import Screen, counted, wrap
 from lore.cli.times import stamp
 
 STATES = ("completed", "failed", "interrupted", "active")
@@ -33,8 +33,9 @@ def sessions(inv: Invocation) -> int:
     found = answer.get("sessions", [])
 
     def text(screen: Screen) -> None:
+        doubles = views.clashing(found)
         for session in found:
-            views.show_session(screen, session)
+            views.show_session(screen, session, doubles)
         if answer.get("next"):
             screen.note(
                 screen.paint(
@@ -44,8 +45,27 @@ def sessions(inv: Invocation) -> int:
                 )
             )
 
-    wider = "" if o.everywhere else "; --everywhere lists all workspaces"
-    return inv.show(answer, text, found=bool(found), empty=f"no sessions here{wider}")
+    return inv.show(
+        answer, text, found=bool(found), empty="" if found or inv.screen.json else _none(inv)
+    )
+
+
+NARROWING = ("agent", "since", "until", "status", "file", "command", "commit", "failed")
+"""Options that leave sessions out."""
+
+
+def _none(inv: Invocation) -> str:
+    """Why the list is empty: the options that narrowed it, and what other workspaces hold."""
+    o = inv.options
+    kept = {name: getattr(o, name) or None for name in NARROWING}
+    said = "no session fits these options" if any(kept.values()) else "no sessions here"
+    if o.agent and o.agent not in AGENT_NAMES:
+        return f"{said}; agents are {', '.join(AGENT_NAMES)}"
+    if o.everywhere:
+        return said
+    total = inv.call("sessions", everywhere=True, limit=1, **kept).get("total", 0)
+    others = counted(int(total), "session")
+    return f"{said}; --everywhere lists {others} of other workspaces" if total else said
 
 
 def session(inv: Invocation) -> int:

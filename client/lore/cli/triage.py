@@ -7,8 +7,8 @@ from typing import Any
 
 from lore.cli import views
 from lore.cli.arguments import AS_OF, KNOWN_AT, LIMIT, Arg, Usage, Verb
-from lore.cli.invocation import Invocation
-from lore.cli.render import Screen, clean, one_line
+from lore.cli.invocation import DONE, REFUSED, Invocation
+from lore.cli.render import Screen, clean, counted, one_line
 
 DEFAULT_SCOPES = ("workspace", "conflicts", "recent:10")
 """Views of `lore snapshot` without words."""
@@ -19,9 +19,8 @@ def apply(inv: Invocation) -> int:
     answer = inv.call("apply", ops=_operations(inv.options.ops), dry_run=inv.options.dry_run)
 
     def text(screen: Screen) -> None:
-        for number, result in enumerate(answer.get("results", ()), 1):
-            line = result.get("line", number)
-            screen.say(f"{line}. {_result(result)}")
+        for result in answer.get("results", ()):
+            screen.say(_result(result))
             fact = result.get("fact")
             if isinstance(fact, dict):
                 views.show_brief(screen, fact)
@@ -38,7 +37,9 @@ def apply(inv: Invocation) -> int:
 def _operations(words: list[str]) -> str:
     """Operations as text: a file's when the one word is a file, else the words themselves."""
     if len(words) > 1 or (words and "=" in words[0]):
-        return "\n".join(words)
+        # Without quotes (`apply supersede old=F3 new=F12`) the words are one operation.
+        quoted = any(" " in word for word in words)
+        return ("\n" if quoted else " ").join(words)
     if words and words[0] != "-":
         try:
             with open(words[0], encoding="utf-8") as file:
@@ -50,16 +51,31 @@ def _operations(words: list[str]) -> str:
     return sys.stdin.read()
 
 
-def _result(result: Any) -> str:
-    if not isinstance(result, dict):
-        return one_line(str(result))
-    plain = {
-        key: value
+SENTENCES = {
+    "remember": "{id} remembered in {cluster}",
+    "supersede": "{new} replaces {old}",
+    "conflict": "{id} opened between {fact_a} and {fact_b}, {severity} severity",
+    "resolve": "{id} resolved: {winner} holds",
+    "dismiss": "{id} dismissed",
+    "forget": "{id} is forgotten",
+    "restore": "{id} is back",
+    "verify": "{id} still holds",
+    "merge": "{from} is now {into} ({facts_moved} facts moved)",
+    "alias": "{from} is another name of {into}",
+}
+"""What an operation did, by its name, from the fields of its result; others show the fields."""
+
+
+def _result(result: dict[str, Any]) -> str:
+    op = str(result.get("op", "done"))
+    if op in SENTENCES:
+        return one_line(SENTENCES[op].format_map(result))
+    fields = (
+        f"{key}={value}"
         for key, value in result.items()
-        if key not in ("index", "line") and not isinstance(value, dict | list | None)
-    }
-    head = str(plain.pop("op", plain.pop("operation", "done")))
-    return one_line(" ".join([head, *(f"{key}={value}" for key, value in plain.items())]))
+        if key not in ("op", "index", "line") and isinstance(value, str | int)
+    )
+    return one_line(" ".join([op, *fields]))
 
 
 def snapshot(inv: Invocation) -> int:
@@ -72,7 +88,10 @@ def snapshot(inv: Invocation) -> int:
         known_at=o.known_at,
         format="json" if inv.screen.json else "text",
     )
-    return inv.show(answer, lambda screen: screen.say(clean(str(answer.get("text", ""))).rstrip()))
+    seen = [view for key, view in answer.items() if key not in ("timestamp", "scopes", "text")]
+    inv.show(answer, lambda screen: screen.say(clean(str(answer.get("text", ""))).rstrip()))
+    refused = all(isinstance(view, dict) and "error" in view for view in seen)
+    return REFUSED if refused else DONE
 
 
 def conflicts(inv: Invocation) -> int:
@@ -96,9 +115,9 @@ def clusters(inv: Invocation) -> int:
     def text(screen: Screen) -> None:
         for cluster in found:
             facts = cluster.get("facts", [])
-            count = cluster.get("active_count", len(facts))
+            count = counted(int(cluster.get("active_count", len(facts))), "fact")
             name = screen.paint(str(cluster.get("id", "?")), "cyan", "bold")
-            screen.say(f"{name}  {one_line(str(cluster.get('title', '')))}  ({count} facts)")
+            screen.say(f"{name}  {one_line(str(cluster.get('title', '')))}  ({count})")
             for fact in facts if inv.options.id else facts[:3]:
                 if isinstance(fact, dict):
                     views.show_brief(screen, fact)
@@ -132,7 +151,7 @@ VERBS = (
             Arg(
                 "OPS",
                 kind="many",
-                help="a file, - for stdin, or operations, one a word",
+                help="a file, - for stdin, or operations, each in quotes",
                 complete="file",
             ),
             Arg("--dry-run", kind="flag", help="check and report, change nothing"),

@@ -14,7 +14,7 @@ from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.indexing import index_sentence, wait_for_index
 from lore.cli.invocation import Answer, Invocation
 from lore.cli.recall import show_hits
-from lore.cli.render import Screen, one_line
+from lore.cli.render import Screen, counted, one_line
 from lore.cli.times import ago, day
 from lore.errors import LoreError
 
@@ -112,8 +112,8 @@ def _report(screen: Screen, data: dict[str, Any]) -> None:
             [
                 (
                     item["agent"],
-                    f"{item['sessions']:,} sessions",
-                    f"{item['messages']:,} messages" if item["messages"] else "",
+                    counted(item["sessions"], "session"),
+                    counted(item["messages"], "message") if item["messages"] else "",
                     f"since {day(item['since'])}" if item.get("since") else "",
                     f"newest {ago(item['newest'])}" if item.get("newest") else "",
                 )

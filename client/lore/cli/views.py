@@ -6,11 +6,13 @@ a `Screen`, decides nothing.
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from lore.cli.render import Screen, clean, cut, one_line, wrap
+from lore.cli.render import Screen, clean, counted, cut, one_line, wrap
 from lore.cli.times import ago, day, seconds, stamp
 
 Map = dict[str, Any]
@@ -160,23 +162,45 @@ def session_head(session: Map) -> str:
     if session.get("status"):
         parts.append(str(session["status"]))
     if session.get("message_count"):
-        parts.append(f"{session['message_count']} messages")
+        parts.append(counted(int(session["message_count"]), "message"))
     if session.get("summary", {}).get("duration_s"):
         parts.append(seconds(float(session["summary"]["duration_s"])))
     return "  ".join(part for part in parts if part)
 
 
-def show_session(screen: Screen, session: Map) -> None:
-    """One session in a list: id, when, agent, and its two summary lines."""
-    name = short_id(str(session.get("id", "?")))
+def show_session(screen: Screen, session: Map, doubles: Iterable[str] = ()) -> None:
+    """One session in a list: id, when, agent; where; what was done."""
+    whole = str(session.get("id", "?"))
+    name = whole if short_id(whole) in doubles else short_id(whole)
     when = ago(session.get("ended_at") or session.get("started_at"))
+    head = clean(session_head(session))
+    screen.say(f"{screen.paint(name, 'cyan', 'bold')}  {head}  {screen.paint(when, 'dim')}")
     place = session.get("worktree") or session.get("cwd")
-    tail = "  ".join(part for part in (session_head(session), one_line(str(place or ""))) if part)
-    screen.say(f"{screen.paint(name, 'cyan', 'bold')}  {clean(tail)}  {screen.paint(when, 'dim')}")
+    if place:
+        screen.say(screen.paint(f"      {homely(one_line(str(place)))}", "dim"))
     summary = session.get("summary") or {}
-    for line in (summary.get("line") or session.get("title"), summary.get("key_actions")):
+    for line in (told(session), summary.get("key_actions")):
         if line:
             screen.say(*wrap(one_line(str(line)), screen.columns, "      "))
+
+
+_FRAME = re.compile(
+    r"Session(?: \d{4}-\d\d-\d\d)?: (.*?)(?: (?:Completed|Failed|Interrupted|In progress)\.)?",
+    re.DOTALL,
+)
+
+
+def told(session: Map) -> str:
+    """What a session was about, without the day and the outcome that its head shows already."""
+    line = str((session.get("summary") or {}).get("line") or session.get("title") or "")
+    framed = _FRAME.fullmatch(line)
+    return framed[1] if framed else line
+
+
+def homely(path: str) -> str:
+    """A path of this user's home directory with `~`."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
 def short_id(session_id: str) -> str:
@@ -206,26 +230,50 @@ def show_deed(screen: Screen, deed: Map) -> None:
     )
 
 
-def show_excerpt(screen: Screen, excerpt: Map, *, neighbours: bool = True) -> None:
-    """One hit: who said it when, the text, dim neighbours around it."""
-    if neighbours:
-        for message in excerpt.get("before", ()):
-            _neighbour(screen, message)
-    who = f"{excerpt.get('role', '')} {stamp(excerpt.get('at'))} #{excerpt.get('position', '')}"
+def clashing(sessions: Iterable[Map]) -> set[str]:
+    """Short ids that stand for two sessions of one list: a fork may share its beginning."""
+    counts = Counter(short_id(str(session.get("id"))) for session in sessions)
+    return {name for name, count in counts.items() if count > 1}
+
+
+def show_excerpt(screen: Screen, excerpt: Map, *, full: bool = False) -> None:
+    """One hit: who said it when, and the lines around the words that matched.
+
+    ``full``: the whole text, with what was said before and after.
+    """
+    for message in excerpt.get("before", ()) if full else ():
+        _neighbour(screen, message)
+    who = f"#{excerpt.get('position', '')} {excerpt.get('role', '')} {stamp(excerpt.get('at'))}"
     screen.say(f"    {screen.paint(who.strip(), 'blue')}")
-    lines = wrap(str(excerpt.get("text", "")), screen.columns, "      ")
-    screen.say(*(_marked(screen, line, excerpt.get("matched", ())) for line in lines[:8]))
-    if len(lines) > 8:
-        screen.say(screen.paint(f"      … {len(lines) - 8} more lines", "dim"))
+    words = [str(word) for word in excerpt.get("matched", ())]
+    lines = [
+        line for line in wrap(str(excerpt.get("text", "")), screen.columns, "      ") if line
+    ] or ["      "]
+    shown = lines if full else _around(lines, words)
+    screen.say(*(_marked(screen, line, words) for line in shown))
     show_scores(screen, excerpt)
-    if neighbours:
-        for message in excerpt.get("after", ()):
-            _neighbour(screen, message)
+    for message in excerpt.get("after", ()) if full else ():
+        _neighbour(screen, message)
+
+
+EXCERPT_LINES = 4
+"""Of one hit in a list: enough to know it again."""
+
+
+def _around(lines: list[str], words: list[str]) -> list[str]:
+    """The `EXCERPT_LINES` of a text from the line before the first that holds a word."""
+    lowered = [word.lower() for word in words]
+    hit = next((i for i, line in enumerate(lines) if any(w in line.lower() for w in lowered)), 0)
+    first = max(0, min(hit - 1, len(lines) - EXCERPT_LINES))
+    chosen = lines[first : first + EXCERPT_LINES]
+    if first:
+        chosen[0] = "      … " + chosen[0].lstrip()
+    if first + EXCERPT_LINES < len(lines):
+        chosen[-1] += " …"
+    return chosen
 
 
 def _neighbour(screen: Screen, message: Map) -> None:
-    from lore.cli.render import cut
-
     text = one_line(str(message.get("text", "")))
     line = cut(f"    {message.get('role', '')}: {text}", screen.columns)
     screen.say(screen.paint(line, "dim"))
@@ -235,8 +283,6 @@ def _marked(screen: Screen, line: str, words: Iterable[str]) -> str:
     """The words that matched in bold; only where there is colour."""
     if not screen.colour or not words:
         return line
-    import re
-
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True) if word)
     if not pattern:
         return line

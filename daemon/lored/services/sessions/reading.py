@@ -46,9 +46,9 @@ class Sessions:
         if len(found) > 1:
             names = [f"{one.agent}:{one.native_id}" for one in found]
             shown = names[: reading.CANDIDATES]
+            count = f"more than {len(shown)}" if len(names) > len(shown) else str(len(names))
             raise Ambiguous(
-                f"session {name!r} is ambiguous: {', '.join(shown[:3])}"
-                + (", ..." if len(names) > 3 else ""),
+                f"session {name!r} may be any of {count}: write more of the id, such as {names[0]}",
                 {"candidates": shown},
             )
         return found[0]
