@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lore.hooks import events, optout
+from lore.hooks import events
+from lore.ignore import ignored
 from support.cli import LORE, Lore
 from support.daemon import RunningDaemon, environment, start_daemon
 
@@ -188,27 +189,29 @@ def test_each_agent_gets_its_form() -> None:
     assert events.answer("opencode", events.START, text) == text + "\n"
 
 
+EVERYWHERE = {"", "secret", "secret/a", "secret/x/deep", "public", "other/a/b"}
 IGNORE_FILES = [
-    "",
-    "*\n",
-    "codex\n",
-    "secret/\n",
-    "# note\n\nsecret/**/deep\n",
-    "other/\n",
-    "s*t\n",
+    ("", EVERYWHERE),
+    ("*\n", EVERYWHERE),
+    ("codex  # only here\n", EVERYWHERE),
+    ("claude-code\n", set()),
+    ("secret/\n", {"secret", "secret/a", "secret/x/deep"}),
+    ("# note\n\nsecret/**/deep\n", {"secret/x/deep"}),
+    ("s*t\n", {"secret", "secret/a", "secret/x/deep"}),
+    ("*/b\n", {"other/a/b"}),
 ]
 
 
-@pytest.mark.parametrize("content", IGNORE_FILES)
-def test_hooks_and_daemon_agree_on_opt_outs(tmp_path: Path, content: str) -> None:
-    from lored.ingest import exclusion
-
+@pytest.mark.parametrize(("content", "expected"), IGNORE_FILES)
+def test_ignore_files(tmp_path: Path, content: str, expected: set[str]) -> None:
     (tmp_path / ".loreignore").write_text(content)
-    for below in ("", "secret", "secret/a", "secret/x/deep", "public", "other/a/b"):
+    found = set()
+    for below in EVERYWHERE:
         folder = tmp_path / below
         folder.mkdir(parents=True, exist_ok=True)
-        for agent in ("codex", "claude-code"):
-            assert optout.ignored(str(folder), agent) == exclusion.ignored(str(folder), agent)
+        if ignored(str(folder), "codex"):
+            found.add(below)
+    assert found == expected
 
 
 def state_facts(daemon: RunningDaemon, project: Path) -> None:

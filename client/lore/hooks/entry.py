@@ -14,6 +14,7 @@ import sys
 import time
 
 from lore.hooks import events, optout
+from lore.ignore import ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _answer(agent: str, name: str, deadline: float) -> str:
     """What to print for an event; empty for nothing."""
     event = events.known(name)
     given = events.Input(_read_input(deadline), _current_folder())
-    if event is None or given.cwd is None or optout.ignored(given.cwd, agent):
+    if event is None or given.cwd is None or ignored(given.cwd, agent):
         return ""
     if event == events.REST:
         paths = [given.transcript] if given.transcript else []

@@ -1,15 +1,10 @@
-"""What is never read: rules of the user, and `.loreignore` files in workspaces.
+"""What is never read: rules of the user, and `.loreignore` files in workspaces (`lore.ignore`).
 
 Three kinds of rules: `path:GLOB` (files and folders, `*` within a name, `**` across folders;
 a folder excludes all below it), `agent:NAME`, `workspace:PATH` (sessions whose working
 directory is PATH or below). Path and agent rules are decided before a file is opened.
 A workspace is only known from inside a transcript: the worker looks there first and gives
 nothing away when the session is excluded.
-
-A `.loreignore` in the working directory of a session, or in any folder above it, excludes
-the session: when it is empty or one of its lines is `*` or the agent's name. Other lines are
-globs of folders relative to it (`secret/`), for sessions that work below those. `#` begins a
-comment.
 """
 
 import os
@@ -18,10 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lore.errors import Invalid
-
-IGNORE_FILE: Final = ".loreignore"
-IGNORE_BYTES: Final = 64 << 10
-"""Read of one `.loreignore`; more is a mistake."""
+from lore.ignore import expression, ignored
 
 KINDS: Final = ("path", "workspace", "agent")
 
@@ -44,24 +36,6 @@ def check(rule: str) -> str:
     return f"path:{value.rstrip('/')}"
 
 
-def translate(glob: str) -> str:
-    """A regular expression of a path glob: `**` crosses folders, `*` and `?` do not, except a
-    `*` at the beginning, which stands for any folders."""
-    parts = []
-    if glob.startswith("*") and not glob.startswith("**"):
-        glob = f"*{glob}"
-    for piece in re.split(r"(\*\*/?|\*|\?)", glob):
-        if piece.startswith("**"):
-            parts.append("(?:.*/)?" if piece == "**/" else ".*")
-        elif piece == "*":
-            parts.append("[^/]*")
-        elif piece == "?":
-            parts.append("[^/]")
-        else:
-            parts.append(re.escape(piece))
-    return "".join(parts)
-
-
 @dataclass(slots=True)
 class Exclusion:
     """The rules in force, ready to be asked."""
@@ -80,7 +54,7 @@ class Exclusion:
         for rule in stored:
             kind, _, value = rule.partition(":")
             found[kind].append(value)
-        globs = [translate(glob) for glob in found["path"]]
+        globs = [expression(glob) for glob in found["path"]]
         roots = {root for path in found["workspace"] for root in (path, os.path.realpath(path))}
         return cls(
             stored,
@@ -107,32 +81,3 @@ class Exclusion:
                 if path == root or path.startswith(root.rstrip("/") + "/"):
                     return True
         return False
-
-
-def ignored(cwd: str, agent: str) -> bool:
-    """Whether a `.loreignore` excludes sessions of ``agent`` that work in ``cwd``."""
-    if not cwd.startswith("/"):
-        return False
-    folder, below = os.path.normpath(cwd), ""
-    while True:
-        try:
-            with open(os.path.join(folder, IGNORE_FILE), "rb") as file:
-                text = file.read(IGNORE_BYTES).decode("utf-8", "replace")
-        except OSError:
-            pass
-        else:
-            if _says(text, below, agent):
-                return True
-        if folder == "/":
-            return False
-        folder, name = os.path.split(folder)
-        below = f"{name}/{below}" if below else name
-
-
-def _says(text: str, below: str, agent: str) -> bool:
-    lines = [line.split("#", 1)[0].strip() for line in text.splitlines()]
-    rules = [line for line in lines if line]
-    if not rules or "*" in rules or agent in rules:
-        return True
-    globs = [rule.strip("/") for rule in rules]
-    return any(re.fullmatch(translate(glob) + "(?:/.*)?", below) for glob in globs if below)
