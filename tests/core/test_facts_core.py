@@ -189,10 +189,15 @@ def test_windows_of_statements() -> None:
 
 def test_what_a_moment_shows() -> None:
     now, then = Moment(100), Moment(100, as_of=50)
-    assert now.shows(State.ACTIVE, Window(0, None))
-    assert not now.shows(State.ACTIVE, Window(0, 100))
-    assert not now.shows(State.SUPERSEDED, Window(0, None))
-    assert then.shows(State.SUPERSEDED, Window(0, 60))
-    assert not then.shows(State.FORGOTTEN, Window(0, None))
+    assert now.shows(State.ACTIVE, Window(0, None), 0)
+    assert not now.shows(State.ACTIVE, Window(0, 100), 0)
+    assert not now.shows(State.SUPERSEDED, Window(0, None), 0)
+    assert then.shows(State.SUPERSEDED, Window(0, 60), 0)
+    assert not then.shows(State.FORGOTTEN, Window(0, None), 0)
+    # Recorded by a clock that was ahead: it has begun; stated to begin later: it has not.
+    assert now.shows(State.ACTIVE, Window(900, None), 900)
+    assert now.shows(State.ACTIVE, Window(900, 1000), 950)
+    assert not now.shows(State.ACTIVE, Window(900, None), 800)
+    assert not then.shows(State.ACTIVE, Window(900, None), 900)
     assert Moment(100, known_at=30).valid_at == 30
     assert Moment(100, as_of=20, known_at=30).valid_at == 20

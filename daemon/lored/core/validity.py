@@ -6,6 +6,11 @@ when this memory knew it. `as_of` asks for the first, `known_at` for the second.
 Closing a window by a newer fact happens at the newer fact's start, not at the moment of the
 call, so no instant belongs to both. A newer fact that starts before the older one leaves the
 older an empty window: it was never valid. A window that ended earlier stays as it was.
+
+Clocks are set back. A statement that was true when it was recorded has begun, whatever the
+clock says later: asked about now, a window begins at the latest when its fact was recorded, and
+only one that was stated to begin later waits for its day. So what was acknowledged under a
+clock that was ahead is in the current answers once it has been put right.
 """
 
 from typing import NamedTuple
@@ -60,13 +65,16 @@ class Moment(NamedTuple):
             return self.as_of
         return self.now if self.known_at is None else self.known_at
 
-    def shows(self, state: State, window: Window) -> bool:
-        """Whether a fact in ``state`` with ``window`` (both as believed at `known_at`) is part
-        of the answer. Asked about another time than now, a replaced fact counts for the window
-        that it had; a forgotten, evicted or erased one never does."""
-        if state is State.ACTIVE:
-            return window.contains(self.valid_at)
-        return state is State.SUPERSEDED and not self.is_now and window.contains(self.valid_at)
+    def shows(self, state: State, window: Window, recorded: Micros) -> bool:
+        """Whether a fact in ``state`` with ``window`` (both as believed at `known_at`), first
+        ``recorded`` then, is part of the answer. Asked about another time than now, a replaced
+        fact counts for the window that it had; a forgotten, evicted or erased one never does.
+        """
+        if self.is_now:
+            begun = window.start <= max(self.now, recorded)
+            held = begun and (window.end is None or self.now < window.end)
+            return held and state is State.ACTIVE
+        return state in (State.ACTIVE, State.SUPERSEDED) and window.contains(self.valid_at)
 
 
 def window(start: Micros | None, end: Micros | None, now: Micros) -> Window:

@@ -83,7 +83,7 @@ class View:
             "supersedes": [ids.fact(number) for number in links.supersedes] or None,
             "cluster": ids.spell("cluster", row.cluster),
             "state": row.state.name.lower(),
-            "active": Moment(self.now).shows(row.state, row.window),
+            "active": Moment(self.now).shows(row.state, row.window, row.created_at),
             "conflicts": [self.conflict_name(number) for number in links.conflicts] or None,
         }
         reason = self.unverified.get(row.id)

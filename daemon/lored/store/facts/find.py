@@ -61,7 +61,11 @@ def condition(conn: Connection, wanted: Filter) -> tuple[str, list[object]]:
         parts.append("f.state <> ?")
         values.append(int(State.ERASED))
     elif moment.is_now:
-        parts.append("f.state = 0 AND f.valid_from <= ? AND (f.valid_to IS NULL OR f.valid_to > ?)")
+        # As `Moment.shows`: what was true when it was recorded has begun, also by a clock set back.
+        parts.append(
+            "f.state = 0 AND f.valid_from <= max(?, f.created_at)"
+            " AND (f.valid_to IS NULL OR f.valid_to > ?)"
+        )
         values += [moment.now, moment.now]
     elif moment.known_at is None:
         parts.append(
@@ -213,7 +217,7 @@ def believed(conn: Connection, rows: list[Fact], wanted: Filter) -> list[Fact]:
                 successor=successor,
                 successor_ref=None,
             )
-        if wanted.include_superseded or moment.shows(row.state, row.window):
+        if wanted.include_superseded or moment.shows(row.state, row.window, row.created_at):
             kept.append(row)
     return kept
 
