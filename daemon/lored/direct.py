@@ -76,11 +76,16 @@ class ReadOnlyDatabase(Database):
                 await self._run(reader, pragmas.prepare_reader)
                 self._idle.put_nowait(reader)
             await self._run(self._readers[0], lambda c: _check_schema(c, path, kind))
-            self._writer = self._readers.pop()  # never written to; `read` wants one to be there
+            self._is_open = True
         except BaseException:
             await self.close()
             raise
         return self
+
+    @property
+    def lacks_room(self) -> bool:
+        """It needs none."""
+        return False
 
     async def _start(self, *, read_only: bool) -> aiosqlite.Connection:
         return await aiosqlite.Connection(lambda: _connect(self.path), 64)
@@ -95,9 +100,9 @@ class ReadOnlyDatabase(Database):
 
     async def close(self) -> None:
         """End the readers; nothing is checkpointed."""
+        self._is_open = False
         readers, self._readers = self._readers, []
-        writer, self._writer = self._writer, None
-        for reader in (*readers, *([writer] if writer is not None else [])):
+        for reader in readers:
             await reader.close()
 
 

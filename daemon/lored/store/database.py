@@ -7,11 +7,15 @@ writes cannot interleave. A read function
 runs inside a deferred read transaction on one of `READERS` connections opened `mode=ro`,
 so it sees one snapshot. aiosqlite supplies the threads.
 
+A file on a full disk that cannot be opened for writing is opened for reading alone: reads are
+answered, each write is refused with the reason, and writing begins once there is room.
+
 Cancelling or timing out a read interrupts its SQL; a write is never interrupted half-way,
 the caller just stops waiting for it.
 """
 
 import asyncio
+import contextlib
 import os
 import uuid
 from collections.abc import Callable
@@ -19,7 +23,7 @@ from typing import Final, TypeVar
 
 import aiosqlite
 
-from lored.store import driver, migrate, pragmas, suspicion
+from lored.store import driver, migrate, pragmas, room, suspicion
 from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
 from lored.store.writer import Writer
@@ -34,6 +38,10 @@ PENDING_WRITES: Final = 1024
 
 PENDING_READS: Final = 1024
 """Read functions waiting for a reader, as above."""
+
+
+ROOM_SECONDS: Final = 2.0
+"""Pause between two looks whether a full disk has room again."""
 
 
 class StoreBusy(Exception):
@@ -51,6 +59,10 @@ class Database:
         self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         self._writes = Writer(path, self._run_writer)
         self._pending_reads = 0
+        self._backups_dir = ""
+        self._is_open = False
+        self._regaining = asyncio.Lock()
+        self._waiting_for_room: asyncio.Task[None] | None = None
         self.uuid = ""
         """Changes when the file is replaced; clients resync on it."""
 
@@ -62,27 +74,98 @@ class Database:
         the driver's `DatabaseError` when the file is corrupt.
         """
         self = cls(path, kind)
+        self._backups_dir = backups_dir
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         try:
-            self._writer = await self._start(read_only=False)
-            self.uuid = await self._run(
-                self._writer, lambda c: migrate.bring_up(c, kind, path, backups_dir)
-            )
-            await self._run(self._writer, lambda c: pragmas.prepare_writer(c, kind))
-            for _ in range(READERS[kind]):
-                reader = await self._start(read_only=True)
-                self._readers.append(reader)
-                await self._run(reader, pragmas.prepare_reader)
+            try:
+                self._writer, self.uuid = await self._open_writer()
+            except driver.OperationalError:
+                if not (os.path.exists(path) and room.is_short(os.path.dirname(path))):
+                    raise
+                self.uuid = await self._check_unwritten()
+            for reader in await self._open_readers():
                 self._idle.put_nowait(reader)
         except BaseException:
             await self.close()
             raise
+        self._is_open = True
+        if self.lacks_room:
+            self._waiting_for_room = asyncio.ensure_future(self._wait_for_room())
         return self
 
+    async def _open_writer(self) -> tuple[aiosqlite.Connection, str]:
+        """The connection that writes, its schema brought up, and the store's uuid."""
+        path, kind = self.path, self.kind
+        writer = await self._start(read_only=False)
+        try:
+            found = await self._run(
+                writer, lambda c: migrate.bring_up(c, kind, path, self._backups_dir)
+            )
+            await self._run(writer, lambda c: pragmas.prepare_writer(c, kind))
+        except BaseException:
+            await writer.close()
+            raise
+        return writer, found
+
+    async def _open_readers(self) -> list[aiosqlite.Connection]:
+        opened = []
+        for _ in range(READERS[self.kind]):
+            reader = await self._start(read_only=True)
+            self._readers.append(reader)
+            await self._run(reader, pragmas.prepare_reader)
+            opened.append(reader)
+        return opened
+
+    # -- a full disk ----------------------------------------------------------------------
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether it could not be opened for writing, since the disk is full."""
+        return self._is_open and self._writer is None
+
+    async def _check_unwritten(self) -> str:
+        """The uuid of a file that needs no change to be read; else raises as `migrate` does."""
+        reader = await self._start(read_only=True)
+        try:
+            return await self._run(reader, lambda c: migrate.check(c, self.kind, self.path))
+        finally:
+            await reader.close()
+
+    async def _regain(self) -> None:
+        """Open for writing after all. Raises the driver's `OperationalError` without room.
+
+        Readers that were opened beside no log know nothing of it, so they are replaced before
+        the first write.
+        """
+        async with self._regaining:
+            if not self.lacks_room:
+                return
+            if room.is_short(os.path.dirname(self.path)):
+                raise driver.OperationalError(room.FULL)
+            writer, self.uuid = await self._open_writer()
+            try:
+                before, self._readers = self._readers, []
+                fresh = await self._open_readers()
+            except BaseException:
+                self._readers += before
+                await writer.close()
+                raise
+            for _ in before:
+                await (await self._idle.get()).close()
+            for reader in fresh:
+                self._idle.put_nowait(reader)
+            self._writer = writer
+
+    async def _wait_for_room(self) -> None:
+        while self.lacks_room:
+            await asyncio.sleep(ROOM_SECONDS)
+            with contextlib.suppress(driver.Error, OSError):
+                await self._regain()
+
+    # -- calls ----------------------------------------------------------------------------
+
     async def _start(self, *, read_only: bool) -> aiosqlite.Connection:
-        connection = aiosqlite.Connection(
-            lambda: driver.connect(self.path, read_only=read_only), 64
-        )
+        connection = aiosqlite.Connection(lambda: _connect(self.path, read_only), 64)
         return await connection
 
     async def _run(self, connection: aiosqlite.Connection, fn: Callable[[Connection], T]) -> T:
@@ -99,14 +182,22 @@ class Database:
             raise RuntimeError(f"{self.path} is closed")
         await self._run(self._writer, fn)
 
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RuntimeError(f"{self.path} is closed")
+
+    async def _check_writable(self) -> None:
+        self._check_open()
+        if self._writer is None:
+            await self._regain()
+
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run ``fn`` in an immediate transaction; returns after the commit.
 
         Any exception of ``fn`` takes back all that it did and is raised here. Raises
         `StoreBusy` when `PENDING_WRITES` calls wait already.
         """
-        if self._writer is None:
-            raise RuntimeError(f"{self.path} is closed")
+        await self._check_writable()
         if self._writes.pending >= PENDING_WRITES:
             raise StoreBusy(f"{PENDING_WRITES} writes wait for {os.path.basename(self.path)}")
 
@@ -114,14 +205,13 @@ class Database:
 
     async def write_raw(self, fn: Callable[[Connection], T]) -> T:
         """Run ``fn`` on the writer outside a transaction (VACUUM, checkpoint, backup)."""
-        if self._writer is None:
-            raise RuntimeError(f"{self.path} is closed")
+        await self._check_writable()
+        assert self._writer is not None
         return await asyncio.shield(asyncio.ensure_future(self._run(self._writer, fn)))
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run ``fn`` on a read-only snapshot. Cancellation interrupts the SQL."""
-        if self._writer is None:
-            raise RuntimeError(f"{self.path} is closed")
+        self._check_open()
         if self._pending_reads >= PENDING_READS:
             raise StoreBusy(f"{PENDING_READS} reads wait for {os.path.basename(self.path)}")
 
@@ -178,6 +268,9 @@ class Database:
     async def close(self) -> None:
         """End readers, checkpoint, end the writer last (else -wal and -shm stay behind). Writes
         that wait are done before."""
+        self._is_open = False
+        if self._waiting_for_room is not None:
+            self._waiting_for_room.cancel()
         await self._writes.drain()
         readers, self._readers = self._readers, []
         for reader in readers:
@@ -192,3 +285,22 @@ class Database:
                 pass  # a full or read-only disk must not stop the shutdown
             finally:
                 await writer.close()
+
+
+def _connect(path: str, read_only: bool) -> Connection:
+    """A connection; a read-only one has proved that it can read.
+
+    On a full disk there may be no room for the shared memory that a log needs. Without a log
+    nothing is lost by reading the file alone: nobody else writes, as the daemon has its lock.
+    """
+    connection = driver.connect(path, read_only=read_only)
+    if not read_only:
+        return connection
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except driver.OperationalError:
+        connection.close()
+        if os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
+            raise
+        return driver.connect(path, read_only=True, immutable=True)
+    return connection

@@ -3,19 +3,23 @@
 SQL lives in `sql/<kind>/schema/NN-name.sql` (idempotent, the newest shape, run at every
 open) and `sql/<kind>/migrations/NN-name.sql` (NN = resulting version, run once on older
 files, before the schema scripts). The file header carries `application_id` (kind) and
-`user_version` (schema); each step is a row of `schema_log`; `meta` holds the store's uuid
-and its revision counter.
+`user_version` (schema); each step is a row of `schema_log`; `meta` holds the store's uuid,
+its revision counter and the digest of the scripts that made it: a file that these very scripts
+made is not written to, so that it opens quickly, and on a full disk.
 """
 
+import hashlib
 import os
 import time
 import uuid
+from functools import cache
 from importlib import resources
 from typing import Final
 
 from lored import __version__
-from lored.store.driver import Connection
+from lored.store.driver import Connection, OperationalError
 from lored.store.pragmas import StoreKind
+from lored.store.room import FULL
 
 SCHEMA_VERSION: Final = {StoreKind.FACTS: 1, StoreKind.SESSIONS: 1}
 """The newest schema of each kind; raise it together with a migration script."""
@@ -33,6 +37,14 @@ class NewerSchema(Exception):
 
 class ForeignFile(Exception):
     """The file is a SQLite database, but not one of ours."""
+
+
+@cache
+def _digest(kind: StoreKind) -> str:
+    """Of everything that makes a store of this kind."""
+    parts = [_COMMON, str(SCHEMA_VERSION[kind])]
+    parts += [script for _, script in _scripts(kind, "schema")]
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _scripts(kind: StoreKind, folder: str) -> list[tuple[int, str]]:
@@ -72,17 +84,12 @@ def bring_up(connection: Connection, kind: StoreKind, path: str, backups_dir: st
 
     Raises `ForeignFile` or `NewerSchema` before anything is written.
     """
-    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    target = SCHEMA_VERSION[kind]
-    if tables and application_id != kind.application_id:
-        raise ForeignFile(f"{path} is not a {kind.value} store of lored; it was left alone")
-    if version > target:
-        raise NewerSchema(
-            f"{path} has schema {version}, this release knows {target}: "
-            "upgrade lored, or restore a backup made by this release"
-        )
+    version, target = _version(connection, kind, path), SCHEMA_VERSION[kind]
+    if version == target:
+        made = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uuid', 'made')"))
+        if made.get("made") == _digest(kind):
+            connection.execute("PRAGMA foreign_keys=ON")
+            return str(made["uuid"])
     if 0 < version < target:
         _backup(connection, path, version, backups_dir)
     connection.execute("PRAGMA foreign_keys=OFF")
@@ -108,6 +115,7 @@ def bring_up(connection: Connection, kind: StoreKind, path: str, backups_dir: st
             "ON CONFLICT(key) DO NOTHING",
             (uuid.uuid4().hex,),
         )
+        connection.execute("INSERT OR REPLACE INTO meta VALUES('made', ?)", (_digest(kind),))
         broken = connection.execute("PRAGMA foreign_key_check").fetchone()
         if broken is not None:
             raise ForeignFile(f"{path}: rows without their parent in table {broken[0]}")
@@ -117,6 +125,34 @@ def bring_up(connection: Connection, kind: StoreKind, path: str, backups_dir: st
             connection.execute("ROLLBACK")
         raise
     connection.execute("PRAGMA foreign_keys=ON")
+    return _uuid(connection)
+
+
+def _version(connection: Connection, kind: StoreKind, path: str) -> int:
+    """The schema of the file; 0 for an empty one. Raises `ForeignFile` or `NewerSchema`."""
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    target = SCHEMA_VERSION[kind]
+    if tables and application_id != kind.application_id:
+        raise ForeignFile(f"{path} is not a {kind.value} store of lored; it was left alone")
+    if version > target:
+        raise NewerSchema(
+            f"{path} has schema {version}, this release knows {target}: "
+            "upgrade lored, or restore a backup made by this release"
+        )
+    return version
+
+
+def check(connection: Connection, kind: StoreKind, path: str) -> str:
+    """The uuid of a store that is read as it is. Raises `ForeignFile`, `NewerSchema`, or
+    OperationalError where it would have to be written first."""
+    if _version(connection, kind, path) != SCHEMA_VERSION[kind]:
+        raise OperationalError(FULL)
+    return _uuid(connection)
+
+
+def _uuid(connection: Connection) -> str:
     found: str = connection.execute("SELECT value FROM meta WHERE key='uuid'").fetchone()[0]
     return found
 

@@ -44,7 +44,8 @@ async def open_or_recover(
             await database.close()
             raise
         if problem is None:
-            suspicion.clear(path)
+            if not database.lacks_room:
+                suspicion.clear(path)
             return database, None
         await database.close()
     except driver.DatabaseError as error:
@@ -91,7 +92,7 @@ async def _first_problem(database: Database) -> str | None:
 
     await database.read(look)
     small = database.kind is StoreKind.FACTS and os.stat(database.path).st_size <= QUICK_BYTES
-    if not small and not suspicion.is_marked(database.path):
+    if database.lacks_room or not (small or suspicion.is_marked(database.path)):
         return None
     problems = await database.write_raw(lambda c: maintenance.check(c, deep=False))
     if any(one.repairable for one in problems) and not any(one.part == "pages" for one in problems):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,24 +78,65 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(home: Path) -> None:
             assert_kept(daemon, kept)
 
 
-def test_killed_on_a_full_disk_it_says_so_and_starts_when_there_is_room(home: Path) -> None:
+def fill(data: Path) -> Path:
+    """A file that leaves the disk no byte; its path."""
+    crumbs = data / "crumbs"
+    with contextlib.suppress(OSError), crumbs.open("wb", 0) as file:
+        while file.write(b"\0" * 4096):
+            pass
+    return crumbs
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_started_on_a_full_disk_it_reads_and_writes_once_there_is_room(
+    home: Path, end: str
+) -> None:
     with small_disk(home, 12) as data:
         ballast = data / "ballast"
         ballast.write_bytes(b"\0" * (4 << 20))
-        with start_daemon(home, may_be_dead=True) as daemon, daemon.connect(60) as client:
+        maybe = {"may_be_dead": end == "killed"}
+        with start_daemon(home, **maybe) as daemon, daemon.connect(60) as client:
             client.hello()
             kept, _ = fill_up(client)
-            with contextlib.suppress(OSError), (data / "crumbs").open("wb", 0) as file:
-                while file.write(b"\0" * 4096):
-                    pass
-            daemon.remember_family()
-            daemon.kill()
-        said = refused_start(home)
-        assert "disk is full" in said and "nothing was changed" in said
-        ballast.unlink()
-        (data / "crumbs").chmod(0o600)
-        with start_daemon(home) as daemon:
+            if end == "killed":
+                fill(data)
+                daemon.remember_family()
+                daemon.kill()
+        crumbs = fill(data)
+        with start_daemon(home) as daemon, daemon.connect(60) as client:
+            client.hello()
+            assert {fact["text"] for fact in all_facts(client, scope="global")} == kept
+            assert client.call("recall_fact", query="number 0", scope="global")["facts"]
+            with pytest.raises(Refusal, match="disk is full") as refusal:
+                client.call("remember_fact", text=LONG, scope="global")
+            assert refusal.value.code == "unavailable" and refusal.value.wire["retryable"]
+            assert degraded(client, "disk_full")
+            crumbs.unlink()
+            ballast.unlink()
+            client.call("remember_fact", text="there is room again", scope="global")
+            kept.add("there is room again")
+            assert {fact["text"] for fact in all_facts(client, scope="global")} == kept
+            assert client.call("index_wait")["failed"] == 0
+        with start_daemon(home) as daemon, daemon.connect(60) as client:
+            assert not degraded(client, "disk_full")
             assert_kept(daemon, kept)
+
+
+def test_a_store_without_room_begins_to_write_by_itself(home: Path) -> None:
+    with small_disk(home, 8) as data:
+        with start_daemon(home) as daemon, daemon.connect(60) as client:
+            client.hello()
+            client.call("remember_fact", text="before", scope="global")
+        crumbs = fill(data)
+        with start_daemon(home) as daemon, daemon.connect(60) as client:
+            client.hello()
+            assert degraded(client, "disk_full")
+            crumbs.unlink()
+            deadline = time.monotonic() + 60
+            while degraded(client, "disk_full"):
+                assert time.monotonic() < deadline
+            assert client.call("health")["ok"]
+            assert "defect" not in daemon.log()
 
 
 def refused_start(home: Path) -> str:

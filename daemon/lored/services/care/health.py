@@ -102,6 +102,17 @@ class Health:
                     "remedy": "raise LimitNOFILE (ulimit -n), then: lore restart",
                 }
             )
+        unwritten = [
+            name for name, one in self._app.registry.open_stores().items() if one.lacks_room
+        ]
+        if unwritten:
+            found.append(
+                {
+                    "name": "disk_full",
+                    "reason": f"the disk is full: {', '.join(unwritten)} can be read only",
+                    "remedy": f"free space for {self._app.paths.data_dir}; writing then goes on",
+                }
+            )
         for recovery in self._app.registry.recoveries:
             found.append(
                 {
@@ -192,7 +203,11 @@ class Health:
                 return None  # closed meanwhile: an idle workspace store
             return None
 
-        stores = self._app.registry.open_stores()
+        stores = {
+            name: database
+            for name, database in self._app.registry.open_stores().items()
+            if not database.lacks_room
+        }
         answers = await asyncio.gather(*(ask(name, one) for name, one in stores.items()))
         return [name for name in answers if name]
 
