@@ -177,6 +177,13 @@ class Database:
             raise
         return result
 
+    async def _ended(self, connection: aiosqlite.Connection) -> None:
+        """Wait until what runs on ``connection``, whoever asked for it, has ended."""
+        last = asyncio.ensure_future(self._run(connection, bool))
+        await asyncio.wait([last])
+        if not last.cancelled():
+            last.exception()
+
     async def _run_writer(self, fn: Callable[[Connection], None]) -> None:
         if self._writer is None:
             raise RuntimeError(f"{self.path} is closed")
@@ -227,17 +234,13 @@ class Database:
         try:
             reader = await self._idle.get()
             try:
-                task = asyncio.ensure_future(self._run(reader, snapshot))
-                try:
-                    return await asyncio.shield(task)
-                except asyncio.CancelledError:
-                    raw = reader._conn
-                    if not task.done() and raw is not None:
-                        raw.interrupt()
-                    await asyncio.wait([task])
-                    if not task.cancelled():
-                        task.exception()
-                    raise
+                return await self._run(reader, snapshot)
+            except asyncio.CancelledError:
+                raw = reader._conn
+                if raw is not None:
+                    raw.interrupt()
+                await self._ended(reader)
+                raise
             finally:
                 self._idle.put_nowait(reader)
         finally:

@@ -5,9 +5,7 @@ revision); subscribers and the later model vector follow after the commit. Reads
 `reading` and `recall`, hard forgetting in `erasure`.
 """
 
-import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from lore.errors import Conflict, Invalid
@@ -57,73 +55,59 @@ class Facts:
         if statement.session_id is None:
             said = self.awaited.claim(statement.text, target.workspace, at)
             statement.session_id, statement.message_id = said or (None, statement.message_id)
-        names = [entity.bare for entity in parse_all(statement.entities)]
         (prepared,) = await statements.prepare(self._app, [statement], target)
         key = params.get("idempotency_key")
-        asked = keys.asked(params) if key else b""
-        others = await related.other_targets(self._app, call, params, target)
-        near = asyncio.ensure_future(
-            related.gather(self._app, [target, *others], names, prepared.vector)
-        )
-        near.add_done_callback(lambda task: task.cancelled() or task.exception())
-        try:
-            async with opened(self._app, target) as database:
-                other = await related.look_at(self._app, others)
+        hashed = keys.asked(params) if key else b""
+        names = [entity.bare for entity in parse_all(statement.entities)]
+        asked = related.Asked(statement.entities, names, prepared.vector)
+        settings = self._app.settings
+        other = await related.look_at_other(self._app, self, call, params, target, at, asked)
+        async with opened(self._app, target) as database:
 
-                def write(conn: Connection) -> tuple[Stated, Map, bool]:
-                    known = keys.known(conn, key, asked) if key else None
-                    batch = Batch(conn, now=at, actor=statement.asserted_by or call.client)
-                    if known is not None:
-                        stated = self._again(conn, known)
-                    else:
-                        stated = statements.state(
-                            conn,
-                            batch,
-                            prepared,
-                            rules=self.rules,
-                            limit=self._listed,
-                            only_small=True,
-                        )
-                        if key:
-                            given = {
-                                "fact": stated.placed.fact.id,
-                                "created": stated.placed.created,
-                            }
-                            keys.keep(conn, key, asked, given, at)
-                    view = self.view(target, at, other.highest)
-                    answer = self._answer(conn, view, stated)
-                    answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)
-                    return stated, answer, known is None
-
-                stated, answer, fresh = await database.write(write)
-                if fresh:  # told before anything is awaited: events come in the order of commits
-                    self._after(target, stated, answer["fact"], "remembered")
-                found_near = await near
-                if stated.found.total and not stated.found.listed:
-                    view = self.view(target, at, other.highest)
-                    answer["collisions"] = await database.read(
-                        partial(self._most_similar, view, stated, found_near)
+            def write(conn: Connection) -> tuple[Stated, Map, bool]:
+                known = keys.known(conn, key, hashed) if key else None
+                near = related.near(conn, settings, asked)
+                batch = Batch(conn, now=at, actor=statement.asserted_by or call.client)
+                if known is not None:
+                    stated = self._again(conn, known)
+                else:
+                    stated = statements.state(
+                        conn,
+                        batch,
+                        prepared,
+                        rules=self.rules,
+                        limit=self._listed,
+                        near=list(near.cosines),
                     )
-            answer["related"] = await related.choose(
-                self._app, self, found_near, target, stated, at
-            )
-        finally:
-            near.cancel()
+                    if key:
+                        given = {
+                            "fact": stated.placed.fact.id,
+                            "created": stated.placed.created,
+                        }
+                        keys.keep(conn, key, hashed, given, at)
+                view = self.view(target, at, other.highest)
+                answer = self._answer(conn, view, stated)
+                fact, listed = stated.placed.fact, stated.found.listed
+                items = related.choose(
+                    conn,
+                    settings,
+                    view,
+                    near,
+                    asked._replace(entities=fact.entities),
+                    apart=[fact.id, *(one.fact.id for one in listed)],
+                    cluster=fact.cluster,
+                )
+                answer["related"] = related.best_of(settings, items, other.items)
+                answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)
+                return stated, answer, known is None
+
+            stated, answer, fresh = await database.write(write)
+            if fresh:  # told before anything is awaited: events come in the order of commits
+                self._after(target, stated, answer["fact"], "remembered")
         warned = statements.warnings(statement.text)
         if warned:
             answer["warnings"] = warned
         return answer
-
-    def _most_similar(
-        self, view: View, stated: Stated, near: Sequence[related.Near], conn: Connection
-    ) -> list[Map]:
-        """The collisions of a fact that has too many to read, those similar by text among
-        them."""
-        fact = stated.placed.fact
-        ids_ = [row for one in near if one.target == view.target for row in one.cosines]
-        found = collisions.find(conn, fact, self._listed, ids_)
-        stated.found = found
-        return view.collisions(conn, fact, found.listed)
 
     def _again(self, conn: Connection, known: Map) -> Stated:
         """The answer to a key that stated before."""
@@ -178,8 +162,7 @@ class Facts:
         key = params.get("idempotency_key")
         asked = keys.asked(params) if key else b""
         async with opened(self._app, target) as database:
-            others = await related.other_targets(self._app, call, params, target)
-            other = await related.look_at(self._app, others)
+            other = await related.look_at_other(self._app, self, call, params, target, at)
 
             def write(conn: Connection) -> tuple[Stated, Map, bool]:
                 known = keys.known(conn, key, asked) if key else None
@@ -200,13 +183,13 @@ class Facts:
                 return stated, answer, known is None
 
             stated, answer, fresh = await database.write(write)
+            if fresh:
+                old_now = {"action": "superseded", "fact": answer["old"]}
+                self._app.events.publish("facts", old_now, target.workspace)
+                self._after(target, stated, answer["new"], "updated")
         warned = statements.warnings(statement.text)
         if warned:
             answer["warnings"] = warned
-        if fresh:
-            old_now = {"action": "superseded", "fact": answer["old"]}
-            self._app.events.publish("facts", old_now, target.workspace)
-            self._after(target, stated, answer["new"], "updated")
         return answer
 
     def replace(self, conn: Connection, batch: Batch, old: Fact, prepared: Prepared) -> Stated:

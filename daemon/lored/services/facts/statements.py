@@ -124,13 +124,13 @@ def state(
     *,
     rules: Rules,
     limit: int,
-    only_small: bool = False,
+    near: Sequence[int] = (),
     replaces: Fact | None = None,
     given: Given | None = None,
     note: str | None = None,
 ) -> Stated:
     """Place a statement; with ``replaces`` supersede that fact by it; then find what it stands
-    against, at most ``limit`` of them (see `collisions.find` for ``only_small``)."""
+    against, at most ``limit`` of them (see `collisions.find` for ``near``)."""
     uid = ids.make_uid(batch.now, os.urandom(10))
     placed = place(
         conn,
@@ -147,7 +147,7 @@ def state(
         changes.supersede(
             conn, batch, replaces, placed.fact, actor=prepared.statement.asserted_by, note=note
         )
-    found = collisions.find(conn, placed.fact, limit, only_small=only_small)
+    found = collisions.find(conn, placed.fact, limit, near)
     if placed.created and found.total:
         changes.mark_pending(conn, placed.fact)
     return Stated(placed, found)

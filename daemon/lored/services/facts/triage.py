@@ -82,8 +82,7 @@ class Triage:
         dry = bool(params.get("dry_run"))
         key = None if dry else params.get("idempotency_key")
         asked = keys.asked(params) if key else b""
-        others = await related.other_targets(self._app, call, params, target)
-        other = await related.look_at(self._app, others)
+        other = await related.look_at_other(self._app, self._facts, call, params, target, at)
         async with opened(self._app, target) as database:
 
             def write(conn: Connection) -> _Outcome:

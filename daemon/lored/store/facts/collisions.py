@@ -71,17 +71,9 @@ class _Question(NamedTuple):
         }
 
 
-def find(
-    conn: Connection,
-    fact: Fact,
-    limit: int,
-    near: Sequence[int] = (),
-    *,
-    only_small: bool = False,
-) -> Found:
+def find(conn: Connection, fact: Fact, limit: int, near: Sequence[int] = ()) -> Found:
     """What ``fact`` collides with, at most ``limit`` of it; ``near`` are internal ids that the
-    caller found similar. With ``limit`` 0 they are only counted, with ``only_small`` also those
-    of a large cluster, so that a writer is not kept by their listing."""
+    caller found similar. With ``limit`` 0 they are only counted."""
     if not _can_collide(fact):
         return NONE
     members = members_of(conn, fact.set_id)
@@ -93,7 +85,7 @@ def find(
     question = _question(conn, fact, members)
     cores = _sharing_cores(conn, question)
     total = _count(conn, question, cores)
-    if not total or not limit or only_small:
+    if not total or not limit:
         return Found([], total)
     rows = _large(conn, question, cores, limit, near)
     return Found(_ranked(conn, fact, _reasons(mine, rows), rows, limit), total)

@@ -1,6 +1,6 @@
 """Facts that share the name of an entity without sharing a cluster: candidates for `related`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from lored.store.driver import Connection
@@ -42,3 +42,11 @@ def sharing_names(conn: Connection, bare_names: Sequence[str], limit: int) -> li
             if row[0] is not None
         )
     return sorted(found, reverse=True)[:limit]
+
+
+def standing(conn: Connection, ids: Collection[int], cluster: int | None) -> list[int]:
+    """Of the facts ``ids`` the active ones that are not in ``cluster``."""
+    rows = conn.execute(
+        f"SELECT id, cluster FROM facts WHERE state = 0 AND id IN ({marks(ids)})", tuple(ids)
+    )
+    return [fact for fact, own in rows if own != cluster]

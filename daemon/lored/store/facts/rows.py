@@ -26,7 +26,7 @@ before as a row of `fact_versions`: that is what `known_at` reads.
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,7 +96,7 @@ def _fact(row: Sequence[Any]) -> Fact:
     return Fact(*values)
 
 
-def marks(values: Sequence[object]) -> str:
+def marks(values: Collection[object]) -> str:
     """`?,?,?` for a list of values."""
     return ",".join("?" * len(values))
 

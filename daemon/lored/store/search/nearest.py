@@ -1,48 +1,69 @@
-"""The facts nearest to a vector: vec0 while the segment is small, else numpy, same answers.
+"""The facts nearest to a vector: numpy over the segment in memory, or vec0, same answers.
 
-numpy keeps the sign bits of a segment in memory (40 bytes a fact), brought up to date from
-the table at each call, and scores what the scan keeps exactly from the int8 rows. Up to
-`RESCORED` facts that is every fact, so both ways are exact; beyond, the scan loses under 2 %
-of the true best ten.
+A process that asks once (a command that reads the stores directly) asks the vec0 table of a
+small segment and reads no vectors. From the second question on the segment is held in memory
+(`core.vector_table`), brought up to date from the table of vectors at each question: .1 ms at
+1,000 facts and 1 ms at 100,000, where vec0 takes .8 and 22 ms (measured; research/retrieval
+4.1 and 4.2).
+
+Ask with committed rows only: a transaction that is undone afterwards would leave its vectors
+in memory.
 """
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from lored.core.quantized import Float32, SignMatrix, cosines, sign_bits, sign_words
+from lored.core.quantized import Float32, cosines
+from lored.core.vector_table import VectorTable
 from lored.store import driver
 from lored.store.driver import Connection
 
 MIRRORED_FACTS: Final = 1_000
-"""Facts up to which vec0 answers: .6 ms there, 6 ms at 10,000, 22 ms at 100,000, where the
-scan of sign bits takes .1 and 1.2 ms (measured; research/retrieval 4.1 and 4.2)."""
+"""Facts up to which there is a vec0 table: .8 ms a question there, 6 ms at 10,000."""
 
 AHEAD: Final = 10_000
-"""Changes that a matrix may be ahead of a reader's snapshot before it is made anew."""
+"""Changes that a table may be ahead of a reader's snapshot before it is made anew."""
 
 RESCORED: Final = 1_000
 """Rows of the scan that are scored exactly."""
 
-MATRICES: Final = 16
-"""Matrices kept: two segments of each of the workspace stores that stay open."""
+HELD_BYTES: Final = 64 << 20
+"""Vectors in memory, of all segments together: 100,000 facts by the static table and the model.
+The segments asked longest ago go first, to be read again when they are asked."""
 
 ROW_BATCH: Final = 500
 
 
 @dataclass(slots=True)
-class _Known:
-    """A matrix and how much of its segment it has."""
+class _Held:
+    """A segment in memory and how much of it that is."""
 
-    matrix: SignMatrix
+    table: VectorTable
     change: int
     epoch: int
 
 
-_matrices: "OrderedDict[tuple[str, str], _Known]" = OrderedDict()
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """The row of a segment, and of which store."""
+
+    number: int
+    dimension: int
+    changes: int
+    epoch: int
+    mirrored: int
+    mirrored_epoch: int
+    centre: bytes | None
+    store: str
+
+
+_held: "OrderedDict[tuple[str, int], _Held]" = OrderedDict()
+_asked: set[tuple[str, int]] = set()
 _lock = threading.Lock()
 
 
@@ -52,32 +73,29 @@ def mirror_table(number: int) -> str:
 
 
 def nearest(
-    conn: Connection, segment: str, vector: Float32, k: int, rescored: int | None = None
+    conn: Connection, segment: str, vector: Float32, k: int, rescored: int = RESCORED
 ) -> list[tuple[int, float]]:
     """(fact rowid, cosine) of the ``k`` nearest to ``vector`` (float32[d], unit), best first.
 
-    ``rescored``: how many rows of a scan of sign bits are scored; fewer than `RESCORED` cost
-    less (2 us each) and miss more of the best.
+    ``rescored``: how many rows of a scan of signs are scored; fewer than `RESCORED` cost less
+    (1 us each) and miss more of the best.
     """
-    row = conn.execute(
-        "SELECT id, dimension, changes, epoch, mirrored, mirrored_epoch, centre"
-        " FROM vector_segments WHERE name = ?",
-        (segment,),
-    ).fetchone()
-    if row is None or k < 1:
+    found = _segment(conn, segment, vector)
+    if found is None or k < 1:
         return []
-    number, dimension, changes, epoch, mirrored, mirrored_epoch, centre = row
-    if dimension != len(vector):
-        raise ValueError(f"segment {segment} has {dimension} dimensions, not {len(vector)}")
-    if driver.HAS_VEC and (mirrored, mirrored_epoch) == (changes, epoch):
-        return _by_extension(conn, number, vector, k)
-    store = conn.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()[0]
-    matrix = _matrix(conn, (store, segment), number, dimension, changes, epoch, centre)
-    middle = None if centre is None else np.frombuffer(centre, dtype="<f4")
-    query = sign_bits(vector[None, :], middle)[0]
-    ids = np.unique(matrix.nearest(query, max(rescored or RESCORED, k)))
-    found = exact(conn, number, vector, ids.tolist())
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
+    if _asks_once(found):
+        return by_extension(conn, found, vector, k)
+    return _table(conn, found).nearest(vector, k, rescored)
+
+
+def scored(conn: Connection, segment: str, vector: Float32, ids: Sequence[int]) -> dict[int, float]:
+    """The cosine of ``vector`` (float32[d], unit) with each of the facts that has a vector."""
+    found = _segment(conn, segment, vector) if ids else None
+    if found is None:
+        return {}
+    if (found.store, found.number) in _held:
+        return _table(conn, found).cosines(vector, ids)
+    return exact(conn, found.number, vector, list(ids))
 
 
 def exact(
@@ -99,49 +117,74 @@ def exact(
     return dict(zip((row[0] for row in found), scores.tolist(), strict=True))
 
 
-def _by_extension(
-    conn: Connection, number: int, vector: Float32, k: int
+def _segment(conn: Connection, name: str, vector: Float32) -> _Segment | None:
+    row = conn.execute(
+        "SELECT id, dimension, changes, epoch, mirrored, mirrored_epoch, centre,"
+        " (SELECT value FROM meta WHERE key = 'uuid') FROM vector_segments WHERE name = ?",
+        (name,),
+    ).fetchone()
+    if row is None:
+        return None
+    if row[1] != len(vector):
+        raise ValueError(f"segment {name} has {row[1]} dimensions, not {len(vector)}")
+    return _Segment(*row)
+
+
+def _asks_once(segment: _Segment) -> bool:
+    """Whether vec0 can answer, and this process has not asked the segment before."""
+    key = (segment.store, segment.number)
+    if not driver.HAS_VEC or segment.mirrored < 1 or segment.mirrored_epoch != segment.epoch:
+        return False
+    with _lock:
+        first = key not in _asked and key not in _held
+        _asked.add(key)
+    return first
+
+
+def by_extension(
+    conn: Connection, segment: _Segment, vector: Float32, k: int
 ) -> list[tuple[int, float]]:
+    """As `nearest` by the vec0 table of a segment, and by the rows that are newer than it."""
     # The query is quantised for vec0, so its cosines differ in the third digit: take some
     # more and score them as numpy does, so that both ways give the same numbers and order.
     scale = 127 / max(float(np.abs(vector).max()), 1e-9)
     query = np.rint(vector * scale).astype(np.int8).tobytes()
     rows = conn.execute(
-        f"SELECT fact FROM {mirror_table(number)} WHERE vector MATCH vec_int8(?) AND k = ?",
+        f"SELECT fact FROM {mirror_table(segment.number)} WHERE vector MATCH vec_int8(?) AND k = ?",
         (query, min(k + 32, 4096)),
     ).fetchall()
-    found = exact(conn, number, vector, [row[0] for row in rows])
+    rows += conn.execute(
+        "SELECT fact FROM fact_vectors WHERE segment = ? AND change > ?",
+        (segment.number, segment.mirrored),
+    ).fetchall()
+    found = exact(conn, segment.number, vector, [row[0] for row in rows])
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
 
 
-def _matrix(
-    conn: Connection,
-    key: tuple[str, str],
-    number: int,
-    dimension: int,
-    changes: int,
-    epoch: int,
-    centre: bytes | None,
-) -> SignMatrix:
-    middle = None if centre is None else np.frombuffer(centre, dtype="<f4")
+def _table(conn: Connection, segment: _Segment) -> VectorTable:
+    """The segment in memory, up to date with the snapshot of ``conn`` at least."""
+    key, changes = (segment.store, segment.number), segment.changes
     with _lock:
-        known = _matrices.get(key)
-        # Another thread may have read a newer snapshot: rows beyond ours are dropped when they
-        # are looked up in our snapshot's table, so a newer matrix serves as well.
-        if known is None or known.epoch < epoch or known.change > changes + AHEAD:
-            known = _Known(SignMatrix(sign_words(dimension)), 0, epoch)
-        if known.change < changes:
+        held = _held.get(key)
+        # Another thread may have read a newer snapshot: whoever asks drops facts that the
+        # snapshot does not have, so a newer table serves as well.
+        if held is None or held.epoch < segment.epoch or held.change > changes + AHEAD:
+            centre = None if segment.centre is None else np.frombuffer(segment.centre, dtype="<f4")
+            held = _Held(VectorTable(segment.dimension, centre), 0, segment.epoch)
+        if held.change < changes:
             rows = conn.execute(
                 "SELECT fact, vector FROM fact_vectors WHERE segment = ? AND change > ?",
-                (number, known.change),
+                (segment.number, held.change),
             ).fetchall()
             if rows:
-                table = np.frombuffer(b"".join(r[1] for r in rows), dtype=np.int8)
-                bits = sign_bits(table.reshape(-1, dimension).astype(np.float32), middle)
-                known.matrix.append(np.array([r[0] for r in rows], dtype=np.int64), bits)
-            known.change = changes
-        _matrices[key] = known
-        _matrices.move_to_end(key)
-        while len(_matrices) > MATRICES:
-            _matrices.popitem(last=False)
-        return known.matrix
+                vectors = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int8)
+                held.table.put(
+                    np.array([row[0] for row in rows], dtype=np.int64),
+                    vectors.reshape(-1, segment.dimension),
+                )
+            held.change = changes
+        _held[key] = held
+        _held.move_to_end(key)
+        while len(_held) > 1 and sum(one.table.nbytes for one in _held.values()) > HELD_BYTES:
+            _held.popitem(last=False)
+        return held.table
