@@ -130,9 +130,6 @@ class SignMatrix:
 
 def _limit(distances: "list[NDArray[np.uint16]]", cut: int, largest: int) -> int:
     """The distance within which at least ``cut`` rows lie, or all that are allowed."""
-    histogram = np.zeros(largest + 1, dtype=np.int64)
-    for distance in distances:
-        counts = np.bincount(np.minimum(distance, largest + 1), minlength=largest + 2)
-        histogram += counts[: largest + 1]
-    place = int(np.searchsorted(np.cumsum(histogram), cut))
-    return min(place, largest)
+    found = np.concatenate(distances) if len(distances) > 1 else distances[0]
+    place = min(cut, len(found)) - 1
+    return min(int(np.partition(found, place)[place]), largest)

@@ -86,7 +86,8 @@ class Facts:
                         }
                         keys.keep(conn, key, hashed, given, at)
                 view = self.view(target, at, other.highest)
-                answer = self._answer(conn, view, stated)
+                alone = known is None and stated.placed.created
+                answer = self._answer(conn, view, stated, alone=alone)
                 fact, listed = stated.placed.fact, stated.found.listed
                 items = related.choose(
                     conn,
@@ -119,11 +120,12 @@ class Facts:
     def _listed(self) -> int:
         return self._app.settings.fact_collision_max_results
 
-    def _answer(self, conn: Connection, view: View, stated: Stated) -> Map:
+    def _answer(self, conn: Connection, view: View, stated: Stated, *, alone: bool) -> Map:
+        """``alone``: the fact was stated in nobody's place."""
         fact = stated.placed.fact
         titles = clusters.titles(conn, [fact.cluster])
         return {
-            "fact": view.fact(conn, fact),
+            "fact": view.new_fact(fact) if alone else view.fact(conn, fact),
             "cluster": {
                 "id": ids.spell("cluster", fact.cluster),
                 "title": titles[fact.cluster],
@@ -176,7 +178,7 @@ class Facts:
                         given = {"fact": stated.placed.fact.id, "created": stated.placed.created}
                         keys.keep(conn, key, asked, given, at)
                 view = self.view(target, at, other.highest)
-                answer = self._answer(conn, view, stated)
+                answer = self._answer(conn, view, stated, alone=False)
                 answer["old"] = view.fact(conn, rows.by_ids(conn, [old.id])[old.id])
                 answer["new"] = answer.pop("fact")
                 answer["revision"] = other.joined(f"{database.uuid}:{batch.revision}", target)

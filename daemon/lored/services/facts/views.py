@@ -24,6 +24,9 @@ from lored.store.facts.rows import Fact
 
 Map = dict[str, Any]
 
+_STATES = {state: state.name.lower() for state in State}
+_UNSEEN = (0, 0)
+
 
 @dataclass(slots=True)
 class View:
@@ -56,9 +59,12 @@ class View:
         """One fact, as `facts`."""
         return self.facts(conn, [row])[0]
 
+    def new_fact(self, row: Fact) -> Map:
+        """A fact that was just stated in nobody's place, so is tied to nothing yet."""
+        return self._fact(row, find.UNTIED)
+
     def _fact(self, row: Fact, links: find.Links) -> Map:
-        count, last = self.seen.get(row.id, (0, 0))
-        successor = links.superseded_by
+        count, last = self.seen.get(row.id, _UNSEEN)
         found: Map = {
             "id": ids.fact(row.number),
             "scope": self.target.scope,
@@ -79,13 +85,18 @@ class View:
             "access_count": row.access_count + count,
             "valid_from": _wire(row.valid_from),
             "valid_to": _instant(row.valid_to),
-            "superseded_by": row.successor_ref if successor is None else ids.fact(successor),
-            "supersedes": [ids.fact(number) for number in links.supersedes] or None,
+            "superseded_by": row.successor_ref,
+            "supersedes": None,
             "cluster": ids.spell("cluster", row.cluster),
-            "state": row.state.name.lower(),
+            "state": _STATES[row.state],
             "active": Moment(self.now).shows(row.state, row.window, row.created_at),
-            "conflicts": [self.conflict_name(number) for number in links.conflicts] or None,
+            "conflicts": None,
         }
+        if links is not find.UNTIED:
+            if links.superseded_by is not None:
+                found["superseded_by"] = ids.fact(links.superseded_by)
+            found["supersedes"] = [ids.fact(number) for number in links.supersedes] or None
+            found["conflicts"] = [self.conflict_name(one) for one in links.conflicts] or None
         reason = self.unverified.get(row.id)
         if reason is not None:
             found["unverified"] = {"reason": reason}

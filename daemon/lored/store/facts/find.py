@@ -230,6 +230,10 @@ class Links(NamedTuple):
     conflicts: list[int]
 
 
+UNTIED: Final = Links(None, [], [])
+"""Of a fact that is tied to nothing, as most are."""
+
+
 def links(conn: Connection, rows: Sequence[Fact]) -> dict[int, Links]:
     """Successor, predecessors and open conflicts of each fact."""
     ids = [row.id for row in rows]
@@ -242,6 +246,8 @@ def links(conn: Connection, rows: Sequence[Fact]) -> dict[int, Links]:
     for one in facts_conflicts.of_facts(conn, ids):
         for side in (one.fact_a, one.fact_b):
             disputed.setdefault(side, []).append(one.id)
+    if not numbers and not earlier and not disputed:
+        return dict.fromkeys(ids, UNTIED)
     return {
         row.id: Links(
             None if row.successor is None else numbers.get(row.successor),
