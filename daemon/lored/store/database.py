@@ -26,6 +26,7 @@ import aiosqlite
 from lored.store import driver, migrate, pragmas, room, suspicion
 from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
+from lored.store.search import nearest
 from lored.store.writer import Writer
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Database:
         self._writer: aiosqlite.Connection | None = None
         self._readers: list[aiosqlite.Connection] = []
         self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
-        self._writes = Writer(path, self._run_writer)
+        self._writes = Writer(path, self._run_writer, nearest.drop)
         self._pending_reads = 0
         self._backups_dir = ""
         self._is_open = False

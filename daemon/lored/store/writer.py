@@ -44,9 +44,11 @@ class _Job:
 class Writer:
     """Runs write functions of one store in the order given, on the thread of its writer."""
 
-    def __init__(self, path: str, run: Runner) -> None:
-        """``run`` gives a function the writer connection, on its thread."""
-        self._path, self._run = path, run
+    def __init__(self, path: str, run: Runner, lost: Callable[[], None]) -> None:
+        """``run`` gives a function the writer connection, on its thread; ``lost`` is called
+        there when functions that had ended well were taken back: whoever keeps in memory what
+        a later one of the group read drops it."""
+        self._path, self._run, self._lost = path, run, lost
         self._waiting: deque[_Job] = deque()
         self._task: asyncio.Task[None] | None = None
         self.pending = 0
@@ -122,7 +124,7 @@ class Writer:
                 open_jobs.append(job)
             except BaseException as error:
                 job.error = error
-                _take_back(connection, open_jobs, error)
+                self._take_back(connection, open_jobs, error)
         if open_jobs:
             try:
                 connection.execute("COMMIT")
@@ -130,21 +132,22 @@ class Writer:
             except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                _fail(open_jobs, error)
+                self._fail(open_jobs, error)
 
+    def _take_back(self, connection: Connection, before: list[_Job], error: BaseException) -> None:
+        """Undo the function that failed, and keep those ``before`` it if SQLite did."""
+        if not before or not connection.in_transaction:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._fail(before, error)
+            return
+        connection.execute("ROLLBACK TO one_of_a_group")
+        connection.execute("RELEASE one_of_a_group")
 
-def _take_back(connection: Connection, before: list[_Job], error: BaseException) -> None:
-    """Undo the function that failed, and keep those ``before`` it if SQLite did."""
-    if not before or not connection.in_transaction:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        _fail(before, error)
-        return
-    connection.execute("ROLLBACK TO one_of_a_group")
-    connection.execute("RELEASE one_of_a_group")
-
-
-def _fail(jobs: list[_Job], error: BaseException) -> None:
-    for job in jobs:
-        job.error = error
-    jobs.clear()
+    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+        if not jobs:
+            return
+        for job in jobs:
+            job.error = error
+        jobs.clear()
+        self._lost()

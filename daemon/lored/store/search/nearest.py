@@ -6,8 +6,8 @@ small segment and reads no vectors. From the second question on the segment is h
 1,000 facts and 1 ms at 100,000, where vec0 takes .8 and 22 ms (measured; research/retrieval
 4.1 and 4.2).
 
-Ask with committed rows only: a transaction that is undone afterwards would leave its vectors
-in memory.
+A write function that asks before it puts anything reads what others of its group put, not yet
+committed (`store.writer`); if that is taken back, `drop` follows.
 """
 
 import threading
@@ -49,8 +49,8 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
-    """The row of a segment, and of which store."""
+class Segment:
+    """The row of a segment, and of which store it is."""
 
     number: int
     dimension: int
@@ -67,6 +67,12 @@ _asked: set[tuple[str, int]] = set()
 _lock = threading.Lock()
 
 
+def drop() -> None:
+    """Forget what is in memory: it may hold vectors that were never committed."""
+    with _lock:
+        _held.clear()
+
+
 def mirror_table(number: int) -> str:
     """Name of the vec0 table of a segment."""
     return f"fact_vec_{number}"
@@ -80,7 +86,7 @@ def nearest(
     ``rescored``: how many rows of a scan of signs are scored; fewer than `RESCORED` cost less
     (1 us each) and miss more of the best.
     """
-    found = _segment(conn, segment, vector)
+    found = segment_of(conn, segment, vector)
     if found is None or k < 1:
         return []
     if _asks_once(found):
@@ -90,7 +96,7 @@ def nearest(
 
 def scored(conn: Connection, segment: str, vector: Float32, ids: Sequence[int]) -> dict[int, float]:
     """The cosine of ``vector`` (float32[d], unit) with each of the facts that has a vector."""
-    found = _segment(conn, segment, vector) if ids else None
+    found = segment_of(conn, segment, vector) if ids else None
     if found is None:
         return {}
     if (found.store, found.number) in _held:
@@ -117,7 +123,9 @@ def exact(
     return dict(zip((row[0] for row in found), scores.tolist(), strict=True))
 
 
-def _segment(conn: Connection, name: str, vector: Float32) -> _Segment | None:
+def segment_of(conn: Connection, name: str, vector: Float32) -> Segment | None:
+    """The segment ``name``, None when nothing was put into it. Raises ValueError when its
+    vectors are not as long as ``vector``."""
     row = conn.execute(
         "SELECT id, dimension, changes, epoch, mirrored, mirrored_epoch, centre,"
         " (SELECT value FROM meta WHERE key = 'uuid') FROM vector_segments WHERE name = ?",
@@ -127,10 +135,10 @@ def _segment(conn: Connection, name: str, vector: Float32) -> _Segment | None:
         return None
     if row[1] != len(vector):
         raise ValueError(f"segment {name} has {row[1]} dimensions, not {len(vector)}")
-    return _Segment(*row)
+    return Segment(*row)
 
 
-def _asks_once(segment: _Segment) -> bool:
+def _asks_once(segment: Segment) -> bool:
     """Whether vec0 can answer, and this process has not asked the segment before."""
     key = (segment.store, segment.number)
     if not driver.HAS_VEC or segment.mirrored < 1 or segment.mirrored_epoch != segment.epoch:
@@ -142,7 +150,7 @@ def _asks_once(segment: _Segment) -> bool:
 
 
 def by_extension(
-    conn: Connection, segment: _Segment, vector: Float32, k: int
+    conn: Connection, segment: Segment, vector: Float32, k: int
 ) -> list[tuple[int, float]]:
     """As `nearest` by the vec0 table of a segment, and by the rows that are newer than it."""
     # The query is quantised for vec0, so its cosines differ in the third digit: take some
@@ -161,7 +169,7 @@ def by_extension(
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
 
 
-def _table(conn: Connection, segment: _Segment) -> VectorTable:
+def _table(conn: Connection, segment: Segment) -> VectorTable:
     """The segment in memory, up to date with the snapshot of ``conn`` at least."""
     key, changes = (segment.store, segment.number), segment.changes
     with _lock:
