@@ -1,10 +1,12 @@
 """The change log as callers see it: list it, take entries and batches back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lore.errors import Conflict, Invalid, NotFound
 from lored.core import ids
 from lored.services.app import App, Call
+from lored.services.facts import news
+from lored.services.facts.news import News
 from lored.services.facts.reading import log_subject
 from lored.services.facts.scopes import asked_scope, for_read, for_write, one_number, opened
 from lored.services.facts.views import Map
@@ -14,11 +16,8 @@ from lored.store.facts import log
 from lored.store.facts import undo as facts_undo
 from lored.store.facts.log import Batch, Entry
 
-if TYPE_CHECKING:
-    from lored.services.facts.triage import Triage
 
-
-async def undo(app: App, triage: "Triage", call: Call, params: Map) -> Map:
+async def undo(app: App, call: Call, params: Map) -> Map:
     """Take back one entry or a whole batch; without an id the last batch that stands."""
     at = now()
     name = params.get("id")
@@ -31,28 +30,24 @@ async def undo(app: App, triage: "Triage", call: Call, params: Map) -> Map:
         raise NotFound("nothing to undo here: this workspace has no facts of its own")
     async with opened(app, target) as database:
 
-        def write(conn: Connection) -> tuple[Map, list[Entry]]:
+        def write(conn: Connection) -> tuple[Map, list[News]]:
             entries = _to_undo(conn, wanted, name)
             batch = Batch(conn, now=at, actor=call.client)
             for entry in reversed(entries):
                 facts_undo.undo(conn, batch, entry, rules=app.get("facts").rules)
             view = app.get("facts").view(target, at)
             undone = [log.entry(conn, entry.id) or entry for entry in reversed(entries)]
+            subjects = [subject for entry in undone for subject in entry.subjects]
+            touched = {one: "updated" for kind, one in subjects if kind == log.FACT}
+            disputed = {one: "updated" for kind, one in subjects if kind == log.CONFLICT}
             return {
                 "undone": view.entries(conn, undone),
                 "batch": ids.spell("batch", batch.number or 0),
                 "revision": f"{database.uuid}:{batch.revision}",
-            }, undone
+            }, news.gather(conn, view, touched, disputed)
 
-        answer, undone = await database.write(write)
-    touched, disputed = {}, {}
-    for entry in undone:
-        for kind, subject in entry.subjects:
-            if kind == log.FACT:
-                touched[subject] = "updated"
-            elif kind == log.CONFLICT:
-                disputed[subject] = "updated"
-    await triage.publish(target, touched, disputed)
+        answer, told = await database.write(write)
+        news.tell(app, target, told)
     return answer
 
 

@@ -63,12 +63,12 @@ async def forget_hard(
             return service.view(target, at).fact(conn, shell), removed, batch.revision
 
         shown, removed, revision = await database.write(write)
+        app.events.publish("facts", {"action": "forgotten", "fact": shown}, target.workspace)
         mirror = app.services.get("mirror")
         if mirror is not None:
             await mirror.sync(target.workspace)
         proof = await _prove(app, target, fact, database, wanted)
     proof["removed"] = removed
-    app.events.publish("facts", {"action": "forgotten", "fact": shown}, target.workspace)
     return {
         "fact": shown,
         "forgotten": True,

@@ -17,7 +17,8 @@ from lored.core.triage_language import Op, Problem
 from lored.core.triage_language import read as read_ops
 from lored.core.triage_ops import IDS
 from lored.services.app import App, Call
-from lored.services.facts import changelog, freshness, related, statements
+from lored.services.facts import changelog, freshness, news, related, statements
+from lored.services.facts.news import News
 from lored.services.facts.scopes import (
     GLOBAL,
     Target,
@@ -54,6 +55,7 @@ class _Outcome:
     answer: Map
     run: Run | None
     """None when the batch had run before (same idempotency key)."""
+    news: list[News]
 
 
 class Triage:
@@ -87,7 +89,7 @@ class Triage:
 
             def write(conn: Connection) -> _Outcome:
                 if key and (known := keys.known(conn, key, asked)) is not None:
-                    return _Outcome({**known, "repeated": True}, None)
+                    return _Outcome({**known, "repeated": True}, None, [])
                 run = Run(
                     conn,
                     Batch(conn, now=at, actor=call.client),
@@ -113,14 +115,16 @@ class Triage:
                     answer["batch"] = ids.spell("batch", number)
                 if key:
                     keys.keep(conn, key, asked, _kept(answer), at)
-                return _Outcome(answer, run)
+                told = news.gather(conn, run.view, run.touched, run.disputed)
+                return _Outcome(answer, run, told)
 
             try:
                 outcome = await database.write(write)
             except _DryRun as tried:
                 return tried.answer
+            news.tell(self._app, target, outcome.news)
             if outcome.run is not None:
-                await self._tell(target, outcome.run)
+                self._embed(target, outcome.run)
         return outcome.answer
 
     async def _target(self, call: Call, params: Map, ops: Sequence[Op]) -> Target:
@@ -220,48 +224,18 @@ class Triage:
                     )
         return found
 
-    async def _tell(self, target: Target, run: Run) -> None:
-        """Publish what a batch did, as it is after the commit; have vectors computed."""
+    def _embed(self, target: Target, run: Run) -> None:
+        """Have the vectors of what a batch stated computed."""
         embedding = self._app.services.get("embedding")
         for stated in run.stated:
             if stated.placed.created and embedding is not None:
                 embedding.enqueue_fact(target.workspace, stated.placed.fact.id)
-        await self.publish(target, run.touched, run.disputed)
-
-    async def publish(
-        self, target: Target, touched: dict[int, str], disputed: dict[int, str]
-    ) -> None:
-        """Tell subscribers about facts (internal id -> action) and conflicts (number -> action)
-        as they are now."""
-        view = self._facts.view(target, now())
-
-        def read(conn: Connection) -> tuple[dict[int, Map], list[Map]]:
-            rows = facts.by_ids(conn, touched)
-            rows_shown = dict(zip(rows, view.facts(conn, list(rows.values())), strict=True))
-            conflicts = [
-                one
-                for number in disputed
-                if (one := facts_conflicts.by_id(conn, number)) is not None
-            ]
-            return rows_shown, view.conflicts(conn, conflicts)
-
-        async with opened(self._app, target) as database:
-            shown, conflicts = await database.read(read)
-        for fact_id, fact in shown.items():
-            self._app.events.publish(
-                "facts", {"action": touched[fact_id], "fact": fact}, target.workspace
-            )
-        for one in conflicts:
-            number = int(one["id"].split(":")[1])
-            self._app.events.publish(
-                "conflicts", {"action": disputed[number], "conflict": one}, target.workspace
-            )
 
     # -- undo and log ----------------------------------------------------------------------
 
     async def undo(self, call: Call, params: Map) -> Map:
         """Take back one entry or a whole batch; without an id the last batch that stands."""
-        return await changelog.undo(self._app, self, call, params)
+        return await changelog.undo(self._app, call, params)
 
     async def log(self, call: Call, params: Map) -> Map:
         """The change log, newest first, of the scopes of the call."""
