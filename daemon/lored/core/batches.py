@@ -86,11 +86,14 @@ class Stated(NamedTuple):
 
 
 class RollbackRow(NamedTuple):
-    """What stands before is void: the last ``turns`` user turns, or all from a message on."""
+    """What stands before is void: the last ``turns`` user turns, or all from a message on; or
+    what stands in the file ``part`` from ``offset`` on (`records.Rollback`)."""
 
     session: str
     turns: int
     from_key: bytes | None
+    part: str | None
+    offset: int
 
 
 Row = MessageRow | ActionRow | CompactionRow | RollbackRow
@@ -131,7 +134,8 @@ class Batch:
 
     ``patches``: native id -> changed session fields. ``folds``: native id -> (fold state as
     MessagePack, rendered summary as JSON). ``last``: the file
-    is read to its end. ``segment``: name of the segment that the vectors belong to.
+    is read to its end. ``segment``: name of the segment that the vectors belong to. ``spent``:
+    message key -> (native id, tokens spent from there on, until the next message).
     """
 
     session: str
@@ -146,6 +150,7 @@ class Batch:
     last: bool = False
     segment: str = ""
     stated: list[Stated] = field(default_factory=list)
+    spent: dict[bytes, tuple[str, dict[str, int]]] = field(default_factory=dict)
 
 
 def pack(batch: Batch) -> list[Any]:
@@ -163,6 +168,7 @@ def pack(batch: Batch) -> list[Any]:
         batch.last,
         batch.segment,
         batch.stated,
+        batch.spent,
     ]
 
 
@@ -181,6 +187,7 @@ def unpack(value: list[Any]) -> Batch:
         last,
         segment,
         stated,
+        spent,
     ) = value
     return Batch(
         session=session,
@@ -195,4 +202,5 @@ def unpack(value: list[Any]) -> Batch:
         last=last,
         segment=segment,
         stated=[Stated(*item) for item in stated],
+        spent=spent,
     )

@@ -47,6 +47,8 @@ def changes(patch: SessionPatch) -> dict[str, Any]:
         found["started_at"] = at
     if patch.ended_at is not None and (at := instant(patch.ended_at)) is not None:
         found["ended_at"] = at
+    if patch.titles:
+        found["titles"] = dict(patch.titles)
     if patch.tokens:
         found["tokens"] = dict(patch.tokens)
     if patch.extra:

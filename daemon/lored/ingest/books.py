@@ -31,6 +31,16 @@ class Book:
     known: Known
     records: list[Record] = field(default_factory=list)
     patch: dict[str, Any] = field(default_factory=dict)
+    last: bytes | None = None
+    """Key of the latest message."""
+
+    def spend(self, totals: dict[str, int]) -> dict[str, int]:
+        """What was spent since the totals before; smaller ones than before count from nothing."""
+        old = self.patch.get("tokens") or self.known.fields.get("tokens") or {}
+        if any(totals.get(name, 0) < count for name, count in old.items()):
+            old = {}
+        more = {name: count - old.get(name, 0) for name, count in totals.items()}
+        return {name: count for name, count in more.items() if count}
 
 
 def is_echo(record: Message, known: Known, now: int) -> bool:

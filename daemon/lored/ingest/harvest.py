@@ -98,6 +98,7 @@ class Harvest:
         self._rows: list[Row] = []
         self._spoken: list[tuple[int, str]] = []
         self._stated: list[Stated] = []
+        self._spent: dict[bytes, tuple[str, dict[str, int]]] = {}
         self._damage: dict[str, int] = {}
         self._redactions: dict[str, int] = {}
         self._records = 0
@@ -141,8 +142,10 @@ class Harvest:
                 continue
             self._touched[name] = None
             if kind is SessionPatch:
-                if record.title or record.prompt_title:
-                    self._clean(record, "title", "prompt_title")
+                if record.title or record.prompt_title or record.titles:
+                    self._clean(record, "title", "prompt_title", "titles")
+                if record.tokens and book.last is not None:
+                    self._spend(name, book, record.tokens)
                 merge(book.patch, changes(record))
             elif kind is Message:
                 if record.extra and is_echo(record, known, self._now):
@@ -154,8 +157,15 @@ class Harvest:
                 self._compaction(name, record)
             elif kind is Rollback:
                 key = record_key(self._agent, record.from_key) if record.from_key else None
-                self._rows.append(RollbackRow(name, record.turns, key))
+                self._rows.append(RollbackRow(name, record.turns, key, record.part, record.offset))
             book.records.append(record)
+
+    def _spend(self, name: str, book: Book, totals: dict[str, int]) -> None:
+        """Note what the latest message cost, and what followed it."""
+        assert book.last is not None
+        _, spent = self._spent.setdefault(book.last, (name, {}))
+        for kind, count in book.spend(totals).items():
+            spent[kind] = spent.get(kind, 0) + count
 
     def _open(self, name: str) -> Book:
         """The book of a new session; without a name (a file that does not say) of no use."""
@@ -205,6 +215,7 @@ class Harvest:
             last,
             self._embedder.model.name if self._embedder is not None else "",
             [one for one in self._stated if not self._books[one.session].known.barred],
+            self._spent,
         )
         self._clear()
         return batch
@@ -233,6 +244,8 @@ class Harvest:
                 setattr(record, name, self._secretless(value))
             elif isinstance(value, list):
                 setattr(record, name, [self._secretless(item) for item in value])
+            elif isinstance(value, dict):
+                setattr(record, name, {k: self._secretless(item) for k, item in value.items()})
 
     def _instant(self, text: str | None) -> int | None:
         found = instant(text)
@@ -259,10 +272,11 @@ class Harvest:
             if "action" in record.extra:
                 self._outputs[record.extra["action"]] = (record.key, text is told)
         self._bytes += len(text) + len(words)
+        book.last = record_key(self._agent, record.key)
         self._rows.append(
             MessageRow(
                 name,
-                record_key(self._agent, record.key),
+                book.last,
                 record.key,
                 ROLES[record.role],
                 at,

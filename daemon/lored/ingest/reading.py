@@ -12,7 +12,7 @@ same, however the reading was cut.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ import orjson
 
 from lored.core.batches import Batch, Place, SidecarSeen
 from lored.core.reconcile import plain_name, trusted_mtime
-from lored.core.transcripts.records import RECORD_BYTES, LineParser
+from lored.core.transcripts.records import RECORD_BYTES, LineParser, Message, Record
 from lored.ingest.harvest import Harvest
 from lored.watch.sources import PIECE_BYTES, BrokenStream, Source, open_source
 from lored.watch.tail import Lines
@@ -65,6 +65,8 @@ class Job:
     settle: bool = False
     """Take an unfinished last line when it is a whole object."""
     slice_bytes: int = 8 << 20
+    void_from: int | None = None
+    """What stands from here on was undone by another file."""
     sidecar: bool = False
     """A file about sessions, read by itself."""
     known: list[list[Any]] = field(default_factory=list)
@@ -176,8 +178,11 @@ class _Reading:
             self.harvest.damage("nul")
 
     def _parse(self, data: bytes, offset: int) -> None:
-        if data.strip(b" \t\r\0"):
-            self.harvest.take(self.parser.parse(self.parser_state, data, offset))
+        if not data.strip(b" \t\r\0"):
+            return
+        records = self.parser.parse(self.parser_state, data, offset)
+        void = self.job.void_from
+        self.harvest.take(records if void is None or offset < void else undone(records))
 
     def _head_hash(self, offset: int) -> bytes | None:
         wanted = min(HASH_BYTES, offset)
@@ -237,6 +242,14 @@ class _Reading:
         finally:
             self.source.bytes_read += probe.bytes_read
             probe.close()
+
+
+def undone(records: Iterable[Record]) -> Iterator[Record]:
+    """``records`` as they are when what they tell was taken back."""
+    for record in records:
+        if isinstance(record, Message):
+            record.rolled_back = True
+        yield record
 
 
 def digest(data: bytes) -> bytes:

@@ -254,7 +254,7 @@ def test_titles_in_their_order() -> None:
     assert session_of(parsed(made, custom))["title"] == "Mine"
     assert session_of(parsed(user("fix the login")))["prompt_title"] == "fix the login"
     other = {"type": "summary", "summary": "Another session", "leafUuid": "u-1"}
-    assert session_of(parsed(other)) == {"extra": {"titles_by_key": {"u-1": "Another session"}}}
+    assert session_of(parsed(other)) == {"titles": {"u-1": "Another session"}}
 
 
 def test_sidechains_in_the_parent_s_file_are_sessions_of_their_own() -> None:

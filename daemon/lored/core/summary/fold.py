@@ -162,7 +162,10 @@ def _compaction(state: State, record: Compaction) -> None:
 
 
 def _rollback(state: State, record: Rollback) -> None:
-    """Turns that the person took back: their requests and statements no longer count."""
+    """Turns that the person took back: their requests and statements no longer count. What was
+    undone in another file is told as rolled back there."""
+    if record.part is not None:
+        return
     last = state["turn"] - record.turns
     if record.from_key is not None:
         mark = fingerprint(record.from_key)

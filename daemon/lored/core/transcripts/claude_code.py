@@ -185,8 +185,9 @@ def _title(
 
 def _summary(item: dict[str, Any], out: list[Record]) -> None:
     leaf, title = item.get("leafUuid"), item.get("summary")
-    if isinstance(leaf, str) and isinstance(title, str) and title_of(title):
-        out.append(SessionPatch(extra={"titles_by_key": {leaf[:100]: title_of(title)}}))
+    told = title_of(title) if isinstance(title, str) else None
+    if isinstance(leaf, str) and told:
+        out.append(SessionPatch(titles={leaf[:100]: told}))
 
 
 PARSER = ClaudeCode()

@@ -9,7 +9,7 @@ Four eras in one reader: *bare* items (to early September 2025), *legacy* events
 - The first `session_meta` is the identity; a fork carries the parent's as the second, and its
   parent's history with new times.
 - A reverted thread goes on in `rollout-<time>-<thread>_<revision>.jsonl`; `history_base` names
-  the bytes of the base file that still hold. It is told as `extra.history_base`.
+  the bytes of the base file that still hold. It is told as a rollback of the rest.
 - Tokens as stored: cumulative per thread, `input` includes what was read from the cache.
 - `replacement_history` of `compacted` lines repeats everything: never parsed.
 """

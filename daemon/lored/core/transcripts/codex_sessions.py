@@ -5,7 +5,7 @@ from typing import Any, Final
 from lored.core.transcripts.codex_actions import directory_of_uri
 from lored.core.transcripts.knowledge import known, learn
 from lored.core.transcripts.lines import decode_line
-from lored.core.transcripts.records import Message, Record, SessionPatch
+from lored.core.transcripts.records import Message, Record, Rollback, SessionPatch
 from lored.core.transcripts.stamps import instant
 from lored.core.transcripts.texts import count_or_none, keep, text_or_none, title_of
 
@@ -43,8 +43,7 @@ def learn_meta(state: dict[str, Any], meta: dict[str, Any], out: list[Record]) -
             "end_ordinal": count_or_none(base.get("end_ordinal_exclusive")),
             "end_offset": count_or_none(base.get("end_byte_offset")),
         }
-        if forked is None and extra["history_base"]["thread_id"] != native:
-            forked = extra["history_base"]["thread_id"]
+        _revert(extra["history_base"], forked, out)
     for name, value in (
         ("originator", meta.get("originator")),
         ("repository", git.get("repository_url")),
@@ -73,6 +72,13 @@ def learn_meta(state: dict[str, Any], meta: dict[str, Any], out: list[Record]) -
         forked_from=None if subagent else forked,
         extra=extra or None,
     )
+
+
+def _revert(base: dict[str, Any], forked: str | None, out: list[Record]) -> None:
+    """A file that is no fork goes on where the bytes of its base that still hold end."""
+    part, offset = base["thread_id"], base["end_offset"]
+    if forked is None and part and offset is not None:
+        out.append(Rollback(part=part, offset=offset))
 
 
 def learn_tokens(state: dict[str, Any], info: Any, out: list[Record]) -> None:

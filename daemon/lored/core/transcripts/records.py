@@ -40,6 +40,8 @@ class SessionPatch:
     started_at: str | None = None
     ended_at: str | None = None
     cost_usd: float | None = None
+    titles: dict[str, str] = field(default_factory=dict)
+    """Titles of whatever sessions hold the messages with these keys."""
     tokens: dict[str, int] = field(default_factory=dict)
     """`input`, `output`, `cache_read`, `cache_write`, `reasoning`: totals of the session so far."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -105,10 +107,13 @@ class Compaction:
 @dataclass(slots=True)
 class Rollback:
     """The last `turns` user turns (or all from `from_key` on) before this point are void: they
-    stay searchable, marked."""
+    stay searchable, marked. With `part`, what stands in another file of the session, whose name
+    ends with that id, from the byte `offset` of its content on."""
 
     turns: int = 0
     from_key: str | None = None
+    part: str | None = None
+    offset: int = 0
     session: str | None = None
 
 

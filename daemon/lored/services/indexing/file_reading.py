@@ -26,8 +26,9 @@ from lored.services.indexing.progress import Progress
 from lored.services.indexing.roots import Root
 from lored.services.moments import now as clock
 from lored.store.driver import Connection
-from lored.store.sessions import cursors, writes
+from lored.store.sessions import cursors, voids, writes
 from lored.store.sessions.known import known
+from lored.store.sessions.written import FileRef, Written
 
 YIELD_SECONDS: Final = 0.2
 """Longest wait of a batch for requests: under a flood of searches the index still moves."""
@@ -90,7 +91,11 @@ class FileReading:
                     cursors.rewind(conn, path)
                 else:
                     cursors.reset(conn, path)
-            fields = cursors.resume(conn, former or path)
+            fields = cursors.resume(conn, former) if former else {}
+            fields = fields or cursors.resume(conn, path)
+            fields["void_from"] = voids.void_from(
+                conn, root.spec.agent, root.session(path) or "", path, fields["offset"]
+            )
             return fields, [name for name in again if name != path], other
 
         fields, reading.again, other = await database.write(prepare)
@@ -196,11 +201,9 @@ class FileReading:
             if cwd and cwd not in places:
                 places[cwd] = await self._place(cwd)
         path, now = item.step.path, clock()
-        file = writes.FileRef(
-            path, root.spec.agent, root.spec.path, item.step.seen.mtime_ns // 1_000
-        )
+        file = FileRef(path, root.spec.agent, root.spec.path, item.step.seen.mtime_ns // 1_000)
 
-        def write(conn: Connection) -> tuple[writes.Written, Cursor | None]:
+        def write(conn: Connection) -> tuple[Written, Cursor | None]:
             written = writes.apply(conn, file, batch, workspaces=places, now=now)
             return written, cursors.get(conn, path)
 
@@ -217,6 +220,7 @@ class FileReading:
         for session, is_new in written.sessions.items():
             reading.sessions[session] = reading.sessions.get(session, False) or is_new
         reading.messages += written.messages
+        reading.again += written.again
         self._progress.messages += written.messages
         self._progress.redacted(batch.redactions)
         if batch.stated:

@@ -17,13 +17,13 @@ import structlog
 
 from lore.errors import Invalid
 from lored.core.reconcile import Cursor, Plan, Step
-from lored.core.transcripts import PARSERS
 from lored.ingest.pipeline import Broken, Pipeline
 from lored.services.app import App
 from lored.services.indexing.backlog import Backlog, Item, keep_sessions_together
 from lored.services.indexing.file_reading import FileReading, Reading
 from lored.services.indexing.looking import Looking, as_seen
 from lored.services.indexing.progress import Progress
+from lored.services.indexing.projects import Projects
 from lored.services.indexing.refolding import refold
 from lored.services.indexing.report import IndexReport
 from lored.services.indexing.roots import Root
@@ -56,7 +56,16 @@ class Indexing:
             os.path.expanduser("~"),
         )
         self._work = asyncio.Event()
-        self.looking = Looking(self.sources, app.settings.sweep_seconds, self._take, self._work.set)
+        self.looking = Looking(
+            self.sources,
+            Projects(lambda: [str(one["root"]) for one in app.workspaces.known()]),
+            app.settings.sweep_seconds,
+            self._take,
+            self._adopt,
+            self._work.set,
+        )
+        self._homeless: dict[tuple[str, str], list[Cursor]] = {}
+        """Cursors of roots that are not there (yet)."""
         self.backlog = Backlog()
         self.progress = Progress(app.events)
         self.pipeline = Pipeline(app.settings.worker_memory_bytes, log)
@@ -101,7 +110,13 @@ class Indexing:
 
     def _know(self, cursor: Cursor) -> None:
         root = self.roots.get((cursor.agent, cursor.root))
-        if root is not None:
+        if root is None:
+            self._homeless.setdefault((cursor.agent, cursor.root), []).append(cursor)
+        else:
+            root.know(cursor)
+
+    def _adopt(self, root: Root) -> None:
+        for cursor in self._homeless.pop(root.key, ()):
             root.know(cursor)
 
     # -- planning -----------------------------------------------------------------------------
@@ -113,7 +128,7 @@ class Indexing:
             ticket.failed += plan.waiting
         noticed = now()
         items = [
-            (Item(step, root.key, hot, noticed), self._session_of(root, step.path))
+            (Item(step, root.key, hot, noticed), root.session(step.path))
             for step in plan.steps
             if cursors.storable(step.path)
         ]
@@ -163,13 +178,6 @@ class Indexing:
         paths = {cursor.path for cursor in plan.gone}
         self.backlog.drop(paths)
         self.tickets.drop(paths)
-
-    @staticmethod
-    def _session_of(root: Root, path: str) -> str | None:
-        """The native session id as far as the path tells it."""
-        name = root.walker.parser(path)
-        found: str | None = None if name is None else PARSERS[name].session_id(path, b"")
-        return found
 
     # -- reading ------------------------------------------------------------------------------
 

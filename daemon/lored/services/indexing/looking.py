@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from lored.core.reconcile import Plan, Seen, Step
+from lored.services.indexing.projects import Projects
 from lored.services.indexing.roots import NotAnswering, Root
 from lored.services.indexing.sources import Sources
 from lored.services.indexing.tickets import Ticket
@@ -37,11 +38,17 @@ class Looking:
     def __init__(
         self,
         sources: Sources,
+        projects: Projects,
         sweep_seconds: float,
         take: Planner,
+        adopt: Callable[[Root], None],
         looked: Callable[[], None],
     ) -> None:
+        """``take`` is given the plans, ``adopt`` each root that is found later on;
+        ``looked`` is called after the first look at everything."""
         self.sources = sources
+        self._projects = projects
+        self._adopt = adopt
         self.roots: dict[tuple[str, str], Root] = {}
         self.hints: Hints | None = None
         self.swept = False
@@ -99,6 +106,15 @@ class Looking:
         self.roots = made
         return before
 
+    def _add_roots(self) -> None:
+        """Take up roots that are new in the sources."""
+        exclusion = self.sources.exclusion()
+        for source in self.sources.roots():
+            root = Root.make(source.spec, source.origin, source.enabled, exclusion)
+            if root.key not in self.roots:
+                self.roots[root.key] = root
+                self._adopt(root)
+
     async def _sweep_for_ever(self) -> None:
         while True:
             await self.sweep()
@@ -110,6 +126,9 @@ class Looking:
     async def sweep(self, ticket: Ticket | None = None, *, whole: bool = False) -> None:
         """Look at all enabled roots; with ``whole`` everything is read from its start."""
         hot = self.swept
+        if await self._projects.look():
+            self.sources.projects = self._projects.found
+            self._add_roots()
         await asyncio.gather(
             *(self._sweep(root, ticket, whole, hot) for root in self.roots.values() if root.enabled)
         )

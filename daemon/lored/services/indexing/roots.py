@@ -103,6 +103,12 @@ class Root:
         name = self.walker.parser(path) or self.spec.agent
         return int(PARSERS[name].version) if name in PARSERS else 0
 
+    def session(self, path: str) -> str | None:
+        """The native session id of a transcript as far as its path tells it."""
+        name = self.walker.parser(path)
+        found: str | None = None if name is None else PARSERS[name].session_id(path, b"")
+        return found
+
     async def sweep(self, hints: Hints | None, now: int) -> Plan:
         """Walk the whole root and say what is to be read. Raises `NotAnswering`."""
         listing = await self._in_thread(lambda: self._walk(hints))

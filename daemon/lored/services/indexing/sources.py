@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lore.errors import Invalid, NotFound
-from lored.core.transcripts import default_roots
+from lored.core.transcripts import Root, default_roots
 from lored.ingest.discover import RootSpec
 from lored.ingest.exclusion import Exclusion, check
 from lored.ingest.formats import register_all
@@ -25,7 +25,8 @@ FILE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceRoot:
-    """A root and why it is there: `default`, `environment`, `config` or `added`."""
+    """A root and why it is there: `default`, `environment`, `config`, `added`, or `workspace`
+    for one inside a project."""
 
     spec: RootSpec
     enabled: bool
@@ -42,6 +43,8 @@ class Sources:
         self._chosen: dict[str, Any] = {"enabled": {}, "roots": [], "removed": [], "exclude": []}
         self.custom = list(settings.sources.get("custom", ()))
         """Mappings of files that no parser of ours knows (`core.transcripts.generic`)."""
+        self.projects: dict[tuple[str, str], Root] = {}
+        """Places inside workspaces (`projects`)."""
         self.problem = ""
         """Why `sources.json` could not be read; indexing then stays off: an exclude rule may
         be missing."""
@@ -95,6 +98,11 @@ class Sources:
                 continue
             spec = RootSpec(agent, path, tuple(dict.fromkeys(patterns[agent])), added=True)
             found.setdefault((agent, path), SourceRoot(spec, self._enabled(agent), origin))
+        for (agent, path), place in self.projects.items():
+            if (agent, path) not in removed:
+                spec = RootSpec(agent, path, tuple(place.patterns))
+                inside = SourceRoot(spec, self._enabled(agent), "workspace")
+                found.setdefault((agent, path), inside)
         return list(found.values())
 
     def _configured(self) -> list[tuple[str, str, str]]:

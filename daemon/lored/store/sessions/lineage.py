@@ -9,6 +9,7 @@ from typing import Final
 from lored.core.lineage import Kin, by_age, origin_of
 from lored.store.driver import Connection
 from lored.store.search import packing
+from lored.store.sessions import spent
 
 FAMILY: Final = 64
 """Sessions compared at once: phantom copies in their hundreds exist, and cost squares."""
@@ -52,6 +53,7 @@ def settle(conn: Connection, session: int) -> list[int]:
         ).fetchone()
         if row is not None:
             changed.add(number)
+        spent.set_repeated(conn, number)
     return sorted(changed)
 
 

@@ -38,7 +38,8 @@ def add_compaction(conn: Connection, session: SessionRow, row: CompactionRow) ->
 
 
 def roll_back(conn: Connection, session: SessionRow, row: RollbackRow) -> None:
-    """Mark what is void before this place; it stays searchable."""
+    """Mark what is void before this place; it stays searchable. (What is void in another file:
+    `store.sessions.voids`.)"""
     here = session.fields["positions"]
     start = None
     if row.from_key is not None:

@@ -15,6 +15,7 @@ from lored.core.clock import to_wire
 from lored.core.stored_text import decode
 from lored.core.summary import session_line
 from lored.store.driver import Connection
+from lored.store.sessions import spent
 from lored.store.sessions.listing import STATUS, Filters, deed_condition, like
 from lored.store.sessions.marks import ROLLED_BACK
 from lored.store.sessions.stale import DROPPED
@@ -31,7 +32,7 @@ EXCERPT_CHARS: Final = 2_000
 _BRIEF: Final = (
     "id, native_id, agent, workspace, cwd, worktree, branch, title, started_at, ended_at, "
     f"{STATUS}, model, message_count, user_count, action_count, cost_usd, tokens, parent, "
-    "forked_from, is_subagent, summary"
+    "forked_from, is_subagent, summary, json_extract(extra, '$.repeated')"
 )
 
 
@@ -80,6 +81,8 @@ def briefs(conn: Connection, ids: Iterable[int], zone: tzinfo = UTC) -> dict[int
 def _brief(row: Sequence[Any], zone: tzinfo) -> dict[str, Any]:
     told = orjson.loads(row[20])
     tokens = orjson.loads(row[16])
+    if row[21] is not None:
+        tokens = spent.own(tokens, orjson.loads(row[21]))
     values = {
         "id": row[1],
         "agent": row[2],

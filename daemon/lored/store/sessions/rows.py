@@ -72,6 +72,7 @@ class SessionRow:
         """Take over what a transcript says about the session."""
         patch = dict(patch)
         prompt_title = patch.pop("prompt_title", None)
+        patch.pop("titles", None)  # of others: `store.sessions.titles`
         if "title" in patch:
             patch["extra"] = {**patch.get("extra", {}), "titled": True}
         elif prompt_title and not self.fields["extra"].get("titled"):

@@ -14,8 +14,8 @@ Rules, in the order of `apply`:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import orjson
 
@@ -23,36 +23,18 @@ from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store.driver import Connection
 from lored.store.portions import portions
 from lored.store.search import text, vectors
-from lored.store.sessions import cursors, lineage, rows, stale
+from lored.store.sessions import cursors, lineage, rows, spent, stale, titles, voids
 from lored.store.sessions import marks as session_marks
 from lored.store.sessions.actions import ActionWrites
 from lored.store.sessions.rows import SessionRow
 from lored.store.sessions.stale import STALE
+from lored.store.sessions.written import FileRef, Written
 
 REPLACE: Final = 2
 """`files.anew` of a document that shares its session: newer content wins, places stay."""
 
 SPOKEN: Final = (0, 1, 3)
 """Roles user, assistant, summary."""
-
-
-class FileRef(NamedTuple):
-    """The file a batch comes from; ``seen_at``: its time of change, microseconds UTC."""
-
-    path: str
-    agent: str
-    root: str
-    seen_at: int
-
-
-@dataclass(slots=True)
-class Written:
-    """What a batch did: touched sessions by row id (True: new), and counts."""
-
-    sessions: dict[int, bool] = field(default_factory=dict)
-    messages: int = 0
-    actions: int = 0
-    links: int = 0
 
 
 @dataclass(slots=True)
@@ -121,6 +103,8 @@ class _Writing:
                 )
             elif isinstance(row, CompactionRow):
                 session_marks.add_compaction(self.conn, session, row)
+            elif row.part is not None:
+                voids.undo(self.conn, self.file.agent, session.native_id, row.part, row.offset)
             else:
                 self.flush()
                 session_marks.roll_back(self.conn, session, row)
@@ -286,9 +270,11 @@ class _Writing:
         """Actions, sessions, summaries, cursor, lineage."""
         batch = self.batch
         self.actions.save()
+        titled: list[bytes] = []
         for name, patch in batch.patches.items():
             session = self.session(name)
             if session is not None:
+                titled += titles.tell(self.conn, self.file.agent, patch.get("titles", {}))
                 session.patch(patch)
                 place = self.workspaces.get(patch.get("cwd", ""))
                 if place is not None:
@@ -310,7 +296,10 @@ class _Writing:
                 )
             if own.fields["ended_at"] is None:
                 own.fields["ended_at"] = self.file.seen_at
+        self.note_spent()
         self.save_sessions()
+        for session_id in titles.give(self.conn, [*self.found, *titled]):
+            self.written.sessions.setdefault(session_id, False)
         cursors.store(
             self.conn,
             file,
@@ -330,6 +319,10 @@ class _Writing:
             now=self.now,
         )
         if batch.last:
+            if own is not None:
+                self.written.again = voids.begin_anew(
+                    self.conn, self.file.agent, own.native_id, own.id
+                )
             for session in self.sessions.values():
                 if session is not None and session.unsettled:
                     changed = lineage.settle(self.conn, session.id)
@@ -337,6 +330,14 @@ class _Writing:
                         **dict.fromkeys(changed, False),
                         **self.written.sessions,
                     }
+
+    def note_spent(self) -> None:
+        """What messages cost that this session shares with others."""
+        fresh = {row.key for row in self.batch.rows if isinstance(row, MessageRow)}
+        for key, (name, tokens) in self.batch.spent.items():
+            session, known = self.session(name), self.found.get(key)
+            if session is not None and known is not None and known.session != session.id:
+                spent.note(self.conn, known.id, tokens, more=key not in fresh)
 
     def save_sessions(self) -> None:
         for session in self.sessions.values():
