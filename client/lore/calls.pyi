@@ -365,7 +365,7 @@ class Calls:
         id: str,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """One session: summary, actions, lineage, facts stated in it."""
+        """One session: summary, actions, lineage, its facts, statements that no fact says."""
     def session_messages(
         self,
         *,
@@ -892,7 +892,7 @@ class AsyncCalls:
         id: str,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """One session: summary, actions, lineage, facts stated in it."""
+        """One session: summary, actions, lineage, its facts, statements that no fact says."""
     async def session_messages(
         self,
         *,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lored.core.spoken import stated_text
+from lored.core.spoken import stated, stated_text
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from lored.core.spoken import stated_text
         {"tool": "remember", "arguments": {"text": "TTL is 300s", "tags": ["a"]}},
         {"name": "remember_fact", "args": {"text": "TTL is 300s"}},
         {"tool": "mcp__lore__remember_fact", "input": {"text": "TTL is 300s"}},
+        {"tool": "lore_remember_fact", "input": {"text": "TTL is 300s"}},
         {"tool": "remind.remember", "arguments": '{"content": "TTL is 300s"}'},
         {"tool": "update_fact", "arguments": {"id": "F1", "new_text": "TTL is 300s"}},
         {"tool": "Bash", "command": "lore remember 'TTL is 300s' --tag cache"},
@@ -45,3 +46,19 @@ def test_calls_that_state(call: dict[str, Any]) -> None:
 )
 def test_calls_that_do_not(call: dict[str, Any]) -> None:
     assert stated_text(call) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "entities"),
+    [
+        ({"tool": "remember", "args": {"text": "x", "entities": ["tool:a", " tool:b "]}}, 2),
+        ({"tool": "remember", "args": {"content": "x", "entities": "tool:a,tool:b"}}, 2),
+        ({"tool": "Bash", "command": "lore remember x -e tool:a --entity tool:b"}, 2),
+        ({"tool": "remember", "args": {"text": "x", "entities": {"tool": "a"}}}, 0),
+        ({"tool": "remember", "args": {"text": "x", "entities": [1, None, ""]}}, 0),
+    ],
+)
+def test_entities_that_a_call_names(call: dict[str, Any], entities: int) -> None:
+    found = stated(call)
+    assert found is not None and found.text == "x"
+    assert found.entities == ["tool:a", "tool:b"][:entities]

@@ -152,7 +152,7 @@ qall!
     assert "not_found: no fact F99" in said
 
 
-def called(session: str, text: str, number: int, at: str) -> bytes:
+def called(session: str, text: str, number: int, at: str, *entities: str) -> bytes:
     """A line of Claude Code in which the model asks to remember ``text``."""
     item = json.loads(said(session, "Noted.", number, role="assistant"))
     item["timestamp"] = at
@@ -161,7 +161,7 @@ def called(session: str, text: str, number: int, at: str) -> bytes:
             "type": "tool_use",
             "id": f"toolu_01{number:020d}",
             "name": "mcp__memory__remember_fact",
-            "input": {"text": text},
+            "input": {"text": text, "entities": list(entities)},
         }
     )
     return json.dumps(item).encode() + b"\n"
@@ -199,3 +199,40 @@ def test_a_call_in_a_transcript_ties_the_fact_to_its_message(home: Path) -> None
         assert later["fact"]["session_id"] == one
         listed = client.call("session", id=one)["session"]["facts"]
         assert [item["text"] for item in listed] == ["Cache TTL is 300s", "The port is 6380"]
+
+
+def test_a_session_shows_where_it_says_otherwise_than_memory(home: Path) -> None:
+    """Calls of another memory's tools: nothing of ours holds what they state."""
+    one, early = session_id(1), "2026-05-01T00:00:00.000Z"
+    path = session_path(home / "user", one)
+    path.write_bytes(
+        called(one, "The cache lives 300 s", 1, early, "tool:redis")
+        + called(one, "The queue is called jobs", 2, early)
+        + called(one, "nginx listens on 8080", 3, early, "tool:nginx")
+        + called(one, "The key is sk-ant-api03-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY", 4, early)
+    )
+    with start_daemon(home) as daemon, daemon.connect() as client:
+        client.hello()
+
+        def state(text: str, entity: str) -> str:
+            answer = client.call("remember_fact", text=text, entities=[entity], scope="global")
+            name: str = answer["fact"]["id"]
+            return name
+
+        redis = state("The cache lives 600 s", "tool:redis")
+        queue = state("Jobs go through the queue of Postgres", "topic:queue")
+        state("nginx listens on 8080", "tool:nginx")
+        client.call("index_wait")
+        session = client.call("session", id=one)["session"]
+        said = {item["text"]: item for item in session["statements"]}
+        assert list(said) == ["The cache lives 300 s", "The queue is called jobs"]
+        against = [[c["fact"]["id"] for c in item["collisions"]] for item in said.values()]
+        assert against == [[redis], [queue]]
+        assert said["The cache lives 300 s"]["message_id"]
+        # Nothing was remembered by looking.
+        assert client.call("facts")["total"] == 3
+        # The fact that the session did state, and what replaced it since.
+        (fact,) = session["facts"]
+        client.call("update_fact", id=fact["id"], new_text="nginx listens on 9090")
+        (fact,) = client.call("session", id=one)["session"]["facts"]
+        assert fact["successor"]["text"] == "nginx listens on 9090"

@@ -156,10 +156,10 @@ async def test_a_call_that_is_written_down_before_it_is_made(memory: Memory) -> 
     facts = memory.app.get("facts")
     at = now()
     for text, made in (("soon", at), ("long ago", at - 3_600 * SECOND), ("no time", None)):
-        facts.awaited.expect(Stated("s1", None, made, text), "5", None, at)
+        facts.awaited.expect(Stated("s1", None, made, text, [], False), "5", None, at)
     soon = (await memory.remember_fact(text=" soon", scope="global"))["fact"]
     assert (soon["session_id"], soon["message_id"]) == ("s1", "5")
     for text in ("long ago", "no time", "soon, too"):
         assert "session_id" not in (await memory.remember_fact(text=text))["fact"]
-    facts.awaited.expect(Stated("s1", None, at, "mine"), "6", None, at)
+    facts.awaited.expect(Stated("s1", None, at, "mine", [], False), "6", None, at)
     assert (await memory.remember_fact(text="mine", session_id="s2"))["fact"]["session_id"] == "s2"

@@ -51,6 +51,12 @@ def show(screen: Screen, session: Map) -> None:
         screen.say("", screen.paint("facts stated in it", "bold"))
         for fact in session["facts"]:
             views.show_brief(screen, fact)
+            _against(screen, fact)
+    if session.get("statements"):
+        screen.say("", screen.paint("asked to remember, but no fact says it so", "bold"))
+        for said in session["statements"]:
+            screen.say(*wrap(f"  - {one_line(str(said['text']))}", screen.columns, "    "))
+            _against(screen, said)
     lineage = session.get("lineage") or {}
     for name in ("subagents", "forks"):
         if lineage.get(name):
@@ -58,6 +64,16 @@ def show(screen: Screen, session: Map) -> None:
             screen.say(*(f"  {one_line(_plain_or_text(one))}" for one in lineage[name]))
     hint = f"lore session {session.get('id')} --messages 0-20 shows messages"
     screen.say("", screen.paint(hint, "dim"))
+
+
+def _against(screen: Screen, said: Map) -> None:
+    """Facts that stand against a statement, and the one that replaced it."""
+    after = said.get("successor")
+    if after:
+        screen.say(f"      replaced by {after['id']}: {one_line(str(after['text']))}")
+    for one in said.get("collisions") or []:
+        fact = one["fact"]
+        screen.say(f"      may contradict {fact['id']}: {one_line(str(fact['text']))}")
 
 
 def _part(screen: Screen, title: str, entries: list[Any], form: Callable[[Any], str]) -> None:

@@ -76,13 +76,16 @@ class CompactionRow(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """A tool call that asked a memory to remember ``text`` (verbatim: it is compared with facts
-    and not stored). ``message``: key of the message that made the call, ``at``: when."""
+    """A tool call that asked a memory to remember ``text`` (verbatim: it is compared with
+    facts). ``message``: key of the message that made the call, ``at``: when; ``secret``: the
+    text holds one and must not be stored."""
 
     session: str
     message: bytes | None
     at: int | None
     text: str
+    entities: list[str]
+    secret: bool
 
 
 class RollbackRow(NamedTuple):

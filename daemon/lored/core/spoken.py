@@ -8,9 +8,9 @@ and the command `lore remember TEXT`. Pure.
 import json
 import re
 import shlex
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-_NAME: Final = re.compile(r"(?:^|.*(?:__|[./:]))(remember_fact|remember|update_fact)$")
+_NAME: Final = re.compile(r"(?:^|.*[_./:])(remember_fact|remember|update_fact)$")
 _COMMAND: Final = re.compile(r"(?:^|[\s;&|(])(?:\S*/)?lore\s+(?:[^;&|]*?\s)?remember\s")
 _VALUED: Final = frozenset(
     {
@@ -23,8 +23,25 @@ _VALUED: Final = frozenset(
 _ENDS: Final = frozenset({";", "&&", "||", "|", "&", ")", "<", ">", ">>", "2>&1"})
 
 
+ENTITIES: Final = 32
+"""Most entities taken from one call."""
+
+
+class Spoken(NamedTuple):
+    """What a call states, and the entities that it names for it."""
+
+    text: str
+    entities: list[str]
+
+
 def stated_text(call: dict[str, Any]) -> str | None:
-    """The text that a tool call states, None when it states none.
+    """The text that a tool call states (see `stated`), None when it states none."""
+    found = stated(call)
+    return None if found is None else found.text
+
+
+def stated(call: dict[str, Any]) -> Spoken | None:
+    """What a tool call states, None when it states nothing.
 
     ``call``: `tool` or `name`, `arguments` (or `args`, `input`; a map or its JSON text), and
     for a shell `command`.
@@ -42,7 +59,7 @@ def stated_text(call: dict[str, Any]) -> str | None:
         for key in ("text", "content", "new_text"):
             value = arguments.get(key)
             if isinstance(value, str) and value.strip():
-                return value
+                return Spoken(value, _entities(arguments.get("entities")))
         return None
     command = call.get("command") or arguments.get("command") or arguments.get("cmd")
     if isinstance(command, list):
@@ -52,8 +69,18 @@ def stated_text(call: dict[str, Any]) -> str | None:
     return _from_command(command) if isinstance(command, str) else None
 
 
-def _from_command(command: str) -> str | None:
-    """The words of `lore remember` in a shell line."""
+def _entities(value: Any) -> list[str]:
+    """A list, or one text with commas."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list):
+        return []
+    return [name.strip()[:200] for name in names if isinstance(name, str) and name.strip()][
+        :ENTITIES
+    ]
+
+
+def _from_command(command: str) -> Spoken | None:
+    """What `lore remember` states in a shell line."""
     match = _COMMAND.search(command)
     if match is None:
         return None
@@ -62,14 +89,17 @@ def _from_command(command: str) -> str | None:
     except ValueError:
         return None
     text: list[str] = []
-    skip = False
+    entities: list[str] = []
+    option = ""
     for word in words:
-        if skip:
-            skip = False
+        if option:
+            if option in ("-e", "--entity"):
+                entities.append(word)
+            option = ""
         elif word in _ENDS:
             break
         elif word in _VALUED:
-            skip = True
+            option = word
         elif word == "-":
             return None  # the text came by standard input
         elif word.startswith("-"):
@@ -80,4 +110,4 @@ def _from_command(command: str) -> str | None:
             if ended:
                 break
     joined = " ".join(text)
-    return joined if joined.strip() else None
+    return Spoken(joined, _entities(entities)) if joined.strip() else None

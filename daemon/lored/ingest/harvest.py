@@ -29,7 +29,7 @@ from lored.core.batches import (
     record_key,
 )
 from lored.core.clock import to_wire
-from lored.core.redact import redact
+from lored.core.redact import redact, scan
 from lored.core.session_fields import changes, instant, merge, wire_fields
 from lored.core.stored_text import encode
 from lored.core.tokens import context_form, index_form
@@ -294,7 +294,16 @@ class Harvest:
         output, is_clean = self._outputs.get(record.key, (None, False))
         message = record_key(self._agent, record.message_key) if record.message_key else None
         if said := record.extra.get("states"):
-            self._stated.append(Stated(name, message, instant(record.started_at), said))
+            self._stated.append(
+                Stated(
+                    name,
+                    message,
+                    instant(record.started_at),
+                    said["text"],
+                    said["entities"],
+                    self._redacting and bool(scan(said["text"])),
+                )
+            )
         record.target = self._secretless(record.target) if record.target else None
         record.command = self._secretless(record.command) if record.command else None
         excerpt = record.output_excerpt

@@ -97,7 +97,7 @@ METHODS: "tuple[Method, ...]" = (
     ),
     Method(
         "session",
-        "One session: summary, actions, lineage, facts stated in it.",
+        "One session: summary, actions, lineage, its facts, statements that no fact says.",
         (Param("id", "text", "Session id or unique prefix", required=True),),
         "session",
     ),

@@ -8,7 +8,7 @@ gives a message but no action.
 import re
 from typing import Any, Final
 
-from lored.core.spoken import stated_text
+from lored.core.spoken import stated
 from lored.core.transcripts.actions import describe, find_commit, find_exit_code, makes_commit
 from lored.core.transcripts.own import MARKER, cut_own_context, is_own_call
 from lored.core.transcripts.records import Action, Message
@@ -52,7 +52,6 @@ def begin_call(
     tool = tool[:ID_CHARS] if isinstance(tool, str) and tool else "unknown"
     deeds = describe(tool, arguments)
     key = call_key(session, call_id)
-    states = stated_text({"tool": tool, "arguments": arguments, "command": deeds[0].command})
     actions = [
         Action(
             key if index == 0 else f"{key}#{index}",
@@ -67,9 +66,8 @@ def begin_call(
         )
         for index, deed in enumerate(deeds)
     ]
-    if states is not None:
-        actions[0].extra["states"] = states
     command = deeds[0].command
+    actions[0].extra.update(statement(tool, arguments, command))
     flags = _OWN if is_own_call(tool, arguments, command) else 0
     if makes_commit(command):
         flags |= _COMMITS
@@ -78,6 +76,13 @@ def begin_call(
     while len(calls) > OPEN_CALLS:
         del calls[next(iter(calls))]
     return actions
+
+
+def statement(tool: str, arguments: Any, command: str | None) -> dict[str, Any]:
+    """For `Action.extra`: what a call asks a memory to remember as `states` (text, entities);
+    empty when it asks nothing of the kind."""
+    said = stated({"tool": tool, "arguments": arguments, "command": command})
+    return {} if said is None else {"states": {"text": said.text, "entities": said.entities}}
 
 
 def end_call(

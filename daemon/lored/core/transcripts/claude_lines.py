@@ -5,7 +5,7 @@ Chain lines carry `uuid`; `claude_code` has found their session, time and key al
 
 from typing import Any, Final
 
-from lored.core.transcripts.calls import begin_call, end_call, output_message
+from lored.core.transcripts.calls import begin_call, end_call, output_message, statement
 from lored.core.transcripts.claude_words import (
     COMPACTED,
     INTERRUPTED,
@@ -112,6 +112,7 @@ def read_user(
                 status="unknown",
                 started_at=at,
                 session=session,
+                extra=statement("user-shell", None, command),
             )
         )
         return

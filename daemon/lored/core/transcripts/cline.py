@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from lored.core.transcripts.actions import describe
+from lored.core.transcripts.calls import statement
 from lored.core.transcripts.conversation import read_blocks, record_key, say
 from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
 from lored.core.transcripts.lines import (
@@ -206,6 +207,7 @@ def _ui(state: dict[str, Any], item: dict[str, Any], first: bool, out: list[Reco
 def _tool(
     state: dict[str, Any], kind: str, text: str, key: str, at: str | None, out: list[Record]
 ) -> None:
+    made: Any = None
     if kind == "command":
         command = text.split("\nREQ_APP", 1)[0].strip()
         action = Action(key, "command", "execute_command", command=command[:4_000] or None)
@@ -216,6 +218,8 @@ def _tool(
         name = made.get("tool") or made.get("toolName") or kind
         deed = describe(str(name)[:100], made)[0]
         action = Action(key, deed.kind, str(name)[:100], target=deed.target, extra=deed.extra)
+    arguments = None if kind == "command" else made.get("arguments", made)
+    action.extra |= statement(action.tool, arguments, action.command)
     action.status, action.started_at = "ok" if kind != "command" else "unknown", at
     out.append(action)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts import opencode_records as records
+from lored.core.transcripts.calls import statement
 from lored.core.transcripts.conversation import plain_words, say
 from lored.core.transcripts.databases import columns, decoded, row_of
 from lored.core.transcripts.lines import attempt, unknown_type
@@ -268,15 +269,17 @@ def _message_2(
         records.summary(out, message_id, flat_text(item.get("summary")), at)
     elif kind == "shell":
         output = flat_text(item.get("output"))
+        command = text_or_none(item.get("command"), 4_000)
         out.append(
             Action(
                 str(message_id)[:100],
                 "command",
                 "user-shell",
-                command=text_or_none(item.get("command"), 4_000),
+                command=command,
                 status="unknown",
                 started_at=at,
                 output_excerpt=excerpt(output) or None,
+                extra=statement("user-shell", None, command),
             )
         )
     elif kind not in _QUIET:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from lored.core.transcripts.calls import statement
 from lored.core.transcripts.codex_words import words_hash
 from lored.core.transcripts.conversation import call, plain_words, result, say, say_summary
 from lored.core.transcripts.files import Alone
@@ -178,15 +179,17 @@ def _answer(
 def _shell(message: dict[str, Any], key: str, at: str | None, out: list[Record]) -> None:
     """A command that the user ran."""
     code = message.get("exitCode")
+    command = text_or_none(message.get("command"), 4_000)
     out.append(
         Action(
             key,
             "command",
             "user-shell",
-            command=text_or_none(message.get("command"), 4_000),
+            command=command,
             status="failed" if code else "ok",
             exit_code=code if type(code) is int and abs(code) < 1 << 31 else None,
             started_at=at,
+            extra=statement("user-shell", None, command),
         )
     )
 

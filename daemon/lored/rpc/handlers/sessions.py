@@ -15,7 +15,7 @@ async def sessions(app: App, call: Call, params: Map) -> Map:
 
 async def session(app: App, call: Call, params: Map) -> Map:
     """One session whole."""
-    found: Map = await app.get("sessions").one(params["id"])
+    found: Map = await app.get("sessions").one(params["id"], call)
     return found
 
 

@@ -13,7 +13,7 @@ from lored.core import ids
 from lored.core.entities import parse_all
 from lored.core.quantized import Float32
 from lored.services.app import App, Call
-from lored.services.facts import erasure, freshness, origins, reading, related, statements
+from lored.services.facts import erasure, freshness, origins, reading, related, said, statements
 from lored.services.facts import recall as fact_recall
 from lored.services.facts.access import Access
 from lored.services.facts.scopes import Target, for_write, locate, opened
@@ -291,6 +291,13 @@ class Facts:
     async def facts_of_session(self, session_id: str, workspace: str | None = None) -> list[Map]:
         """Facts stated in a session, oldest first; see `origins.of_session`."""
         return await origins.of_session(self._app, self, session_id, workspace)
+
+    async def statements_of_session(
+        self, call: Call, statements: Sequence[Map], workspace: str | None
+    ) -> list[Map]:
+        """Statements of a session that no fact says, and what stands against them; see
+        `said.against`."""
+        return await said.against(self._app, call, statements, workspace)
 
 
 def inherited(old: Fact, params: Map) -> Map:

@@ -33,6 +33,9 @@ log = structlog.get_logger()
 FACTS: Final = 200
 """Facts of one session that are shown."""
 
+COLLISIONS: Final = 3
+"""Shown of each of them; `fact` shows the rest."""
+
 
 class Awaited:
     """Statements seen in transcripts whose facts are not there yet: some agents write the call
@@ -132,8 +135,8 @@ async def of_session(
     app: App, service: "Facts", session_id: str, workspace: str | None
 ) -> list[Map]:
     """Facts that a session stated, oldest first, in wire form; those that were replaced since
-    carry `successor`, the fact that holds now, and active ones `collision_count`, how many
-    facts in memory stand against them.
+    carry `successor`, the fact that holds now, and active ones `collisions`, the facts in memory
+    that stand against them, at most `COLLISIONS`, and `collision_count`, how many there are.
 
     Looks into the global facts and those of ``workspace`` (id), of all workspaces without it.
     """
@@ -151,9 +154,10 @@ async def of_session(
                 if row.successor is not None:
                     end = changes.chain_end(conn, row)
                     fact["successor"] = view.fact(conn, end)
-                count = collisions.count(conn, row)
-                if count:
-                    fact["collision_count"] = count
+                against = collisions.find(conn, row, COLLISIONS)
+                if against.total:
+                    fact["collision_count"] = against.total
+                    fact["collisions"] = view.collisions(conn, row, against.listed)
             return shown
 
         async with opened(app, target) as database:

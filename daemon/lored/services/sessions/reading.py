@@ -10,7 +10,7 @@ from lore.errors import Ambiguous, Invalid, NotFound
 from lored.services.app import App, Call
 from lored.services.moments import instant, now, zone
 from lored.store.driver import Connection
-from lored.store.sessions import listing, reading
+from lored.store.sessions import listing, reading, statements
 from lored.store.sessions.listing import Filters
 from lored.store.sessions.reading import SessionRef
 
@@ -21,6 +21,9 @@ LIMIT_MOST: Final = 200
 
 ACTIONS: Final = 500
 """Newest actions shown of one session."""
+
+STATEMENTS: Final = 100
+"""Newest statements of one session that are compared with facts."""
 
 TEXT_BUDGET: Final = 2_000_000
 """Characters of message text in one answer; well below the response limit of 8 MiB."""
@@ -99,8 +102,9 @@ class Sessions:
             "next": page.next,
         }
 
-    async def one(self, name: str) -> dict[str, Any]:
-        """One session whole: brief, summary, actions, compactions, lineage, facts."""
+    async def one(self, name: str, call: Call) -> dict[str, Any]:
+        """One session whole: brief, summary, actions, compactions, lineage, facts that it
+        stated, and statements of it that memory does not hold so."""
         ref = await self.resolve(name)
 
         def read(conn: Connection) -> dict[str, Any]:
@@ -111,11 +115,16 @@ class Sessions:
             found["actions"] = reading.actions(conn, ref.id, ACTIONS)
             found["compactions"] = reading.compactions(conn, ref.id)
             found["lineage"] = reading.lineage(conn, ref.id)
+            found["statements"] = statements.of_session(conn, ref.id, STATEMENTS)
             return found
 
         session = await self._app.registry.sessions.read(read)
         facts = self._app.get("facts")
-        session["facts"] = await facts.facts_of_session(ref.native_id, session.get("workspace"))
+        workspace = session.get("workspace")
+        session["facts"] = await facts.facts_of_session(ref.native_id, workspace)
+        session["statements"] = await facts.statements_of_session(
+            call, session["statements"], workspace
+        )
         return {"session": session}
 
     async def messages(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,12 @@ def unlinked(conn: Connection, text: str, session_id: str) -> Fact | None:
     return None
 
 
+def is_held(conn: Connection, text: str) -> bool:
+    """Whether a fact says exactly this, or did before it was replaced, forgotten or erased."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'text_key'").fetchone()
+    return row is not None and bool(with_hash(conn, text_hash(text, bytes.fromhex(row[0]))))
+
+
 def place_of(
     conn: Connection, *, agent: str, native_id: str, message_key: bytes | None
 ) -> tuple[str | None, str | None]:

@@ -32,6 +32,8 @@ COLUMNS: Final = (
     Column("compactions", "next_steps"),
     Column("sessions", "title"),
     Column("sessions", "summary"),
+    Column("statements", "text"),
+    Column("titles", "title"),
 )
 
 

@@ -23,7 +23,7 @@ from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store.driver import Connection
 from lored.store.portions import portions
 from lored.store.search import text, vectors
-from lored.store.sessions import cursors, lineage, rows, spent, stale, titles, voids
+from lored.store.sessions import cursors, lineage, rows, stale, told, voids
 from lored.store.sessions import marks as session_marks
 from lored.store.sessions.actions import ActionWrites
 from lored.store.sessions.rows import SessionRow
@@ -270,11 +270,9 @@ class _Writing:
         """Actions, sessions, summaries, cursor, lineage."""
         batch = self.batch
         self.actions.save()
-        titled: list[bytes] = []
         for name, patch in batch.patches.items():
             session = self.session(name)
             if session is not None:
-                titled += titles.tell(self.conn, self.file.agent, patch.get("titles", {}))
                 session.patch(patch)
                 place = self.workspaces.get(patch.get("cwd", ""))
                 if place is not None:
@@ -283,8 +281,8 @@ class _Writing:
             session = self.session(name)
             if session is None:
                 continue
-            told = orjson.loads(summary).get("status")
-            session.fields["status"] = told or session.fields["status"]
+            status = orjson.loads(summary).get("status")
+            session.fields["status"] = status or session.fields["status"]
             self.conn.execute(
                 "UPDATE sessions SET fold = ?, summary = ? WHERE id = ?",
                 (state, summary, session.id),
@@ -296,10 +294,15 @@ class _Writing:
                 )
             if own.fields["ended_at"] is None:
                 own.fields["ended_at"] = self.file.seen_at
-        self.note_spent()
         self.save_sessions()
-        for session_id in titles.give(self.conn, [*self.found, *titled]):
-            self.written.sessions.setdefault(session_id, False)
+        for number in told.keep(
+            self.conn,
+            self.file.agent,
+            batch,
+            {name: row.id for name, row in self.sessions.items() if row is not None},
+            {key: told.Held(one.id, one.session) for key, one in self.found.items()},
+        ):
+            self.written.sessions.setdefault(number, False)
         cursors.store(
             self.conn,
             file,
@@ -330,14 +333,6 @@ class _Writing:
                         **dict.fromkeys(changed, False),
                         **self.written.sessions,
                     }
-
-    def note_spent(self) -> None:
-        """What messages cost that this session shares with others."""
-        fresh = {row.key for row in self.batch.rows if isinstance(row, MessageRow)}
-        for key, (name, tokens) in self.batch.spent.items():
-            session, known = self.session(name), self.found.get(key)
-            if session is not None and known is not None and known.session != session.id:
-                spent.note(self.conn, known.id, tokens, more=key not in fresh)
 
     def save_sessions(self) -> None:
         for session in self.sessions.values():

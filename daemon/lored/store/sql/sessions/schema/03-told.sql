@@ -24,3 +24,15 @@ CREATE TABLE IF NOT EXISTS spent (
   message INTEGER PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
   tokens TEXT NOT NULL
 ) STRICT;
+
+-- What a session asked a memory to remember, without secrets. Facts have a store of their own;
+-- this is what they are compared with when they say otherwise.
+CREATE TABLE IF NOT EXISTS statements (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+  message INTEGER,                    -- the one that made the call
+  at INTEGER,
+  text TEXT NOT NULL,
+  entities TEXT NOT NULL,             -- JSON list, as written in the call
+  UNIQUE (session, text)
+) STRICT;
