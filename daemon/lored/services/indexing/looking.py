@@ -126,8 +126,9 @@ class Looking:
     async def sweep(self, ticket: Ticket | None = None, *, whole: bool = False) -> None:
         """Look at all enabled roots; with ``whole`` everything is read from its start."""
         hot = self.swept
-        if await self._projects.look():
-            self.sources.projects = self._projects.found
+        await self._projects.look()
+        self.sources.projects = self._projects.found
+        if not self._projects.found.keys() <= self.roots.keys():
             self._add_roots()
         await asyncio.gather(
             *(self._sweep(root, ticket, whole, hot) for root in self.roots.values() if root.enabled)

@@ -25,19 +25,17 @@ class Projects:
         self._looking: asyncio.Future[list[Root]] | None = None
         self.found: dict[tuple[str, str], Root] = {}
 
-    async def look(self) -> bool:
-        """Whether a place was found that was not known."""
+    async def look(self) -> None:
+        """Ask the workspaces; sweeps that come at once share one question."""
         if self._looking is None:
             folders = self._workspaces()
             self._looking = asyncio.ensure_future(asyncio.to_thread(_look, folders))
-        done, _ = await asyncio.wait([self._looking], timeout=LOOK_SECONDS)
-        if not done:
-            return False
-        before = len(self.found)
-        for root in self._looking.result():
-            self.found.setdefault(root[:2], root)
-        self._looking = None
-        return len(self.found) > before
+        looking = self._looking
+        done, _ = await asyncio.wait([looking], timeout=LOOK_SECONDS)
+        if done:
+            for root in looking.result():
+                self.found.setdefault(root[:2], root)
+            self._looking = None if self._looking is looking else self._looking
 
 
 def _look(folders: list[str]) -> list[Root]:
