@@ -5,6 +5,7 @@ What is tested elsewhere: the second uid at the socket, planted lock and socket 
 (test_spool.py). The whole threat model stands in daemon/SECURITY.md.
 """
 
+import contextlib
 import os
 import shutil
 import stat
@@ -319,9 +320,10 @@ def test_another_user_learns_nothing_from_the_folder(daemon: RunningDaemon) -> N
 
 def test_nothing_listens_on_the_network(daemon: RunningDaemon, client: RawClient) -> None:
     client.call("index_wait")
-    inodes = {
-        os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{daemon.pid}/fd")
-    }
+    inodes = set()
+    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.add(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"))
     sockets = {name for name in inodes if name.startswith("socket:")}
     for table in ("tcp", "tcp6", "udp", "udp6", "raw"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

@@ -19,7 +19,7 @@ from support.daemon import RunningDaemon, make_home, remove_home, start_daemon
 from support.history import all_facts
 from support.wire import RawClient, Refusal
 
-FACTS = 300
+FACTS = 150
 ONE = session_id(1)
 PAGE = 4096
 PARTS = ("data", "state", "user")
@@ -190,9 +190,9 @@ def test_damaged_stores_come_back(
         }
         kept = names_aside(damaged)
         assert told == kept == set(expected_aside(damage, damaged))
-        asked: dict[str, Any] = {"query": "tenant 1407 port", "scope": "global"}
+        asked: dict[str, Any] = {"query": "tenant 707 port", "scope": "global"}
         found = patiently(lambda: client.call("recall_fact", **asked))["facts"]
-        assert found[0]["text"].startswith("global fact 201:")
+        assert found[0]["text"].startswith("global fact 101:")
         asked = {"query": "aardvark", "everywhere": True}
         found = patiently(lambda: client.call("episodic_recall", **asked))["sessions"]
         assert found[0]["session"]["id"] == ONE
