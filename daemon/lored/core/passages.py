@@ -22,10 +22,10 @@ from lored.core.tokens import Query, index_form
 Stem = Callable[[Sequence[str]], list[str]]
 """The index's own stemmer: one stem per word (lower case)."""
 
-STRETCH_CHARS: Final = 2_400
-"""A longer text is judged by its best stretch of this length: about 400 words."""
+STRETCH_CHARS: Final = 1_600
+"""A longer text is judged by its best stretch of this length: about 250 words."""
 
-STEP_CHARS: Final = 1_200
+STEP_CHARS: Final = 800
 """Stretches begin this far apart."""
 
 READ_CHARS: Final = 64_000
@@ -61,6 +61,10 @@ class Fit:
     """Where in the text the measured stretch begins."""
     words: tuple[str, ...]
     """Distinct words of the stretch, lower case."""
+    counts: dict[str, int]
+    """How often each stem of the query stands in it."""
+    length: int
+    """Words of the stretch."""
 
 
 def weigh(query: Query, stem: Stem, frequency: Callable[[str], int], rows: int) -> Asked:
@@ -91,7 +95,7 @@ def measure(asked: Asked, text: str, stem: Stem) -> Fit:
         word: one for word, one in zip(distinct, stem(distinct), strict=True) if one in weights
     }
     places: dict[str, list[int]] = {one: [] for one in matched.values()}
-    if len(places) > 1:
+    if places:
         for place, word in enumerate(words):
             if word in matched:
                 places[matched[word]].append(place)
@@ -101,6 +105,8 @@ def measure(asked: Asked, text: str, stem: Stem) -> Fit:
         matched=tuple(matched),
         start=start,
         words=distinct,
+        counts={one: len(found) for one, found in places.items()},
+        length=len(words),
     )
 
 

@@ -27,7 +27,9 @@ from lored.core.relevance import evidence
 from lored.core.tokens import parse_query
 from lored.store.driver import Connection
 from lored.store.search import vectors
-from lored.store.search.matching import FACTS, match, plan, stem
+from lored.store.search.matching import FACTS, plan
+from lored.store.search.postings import Ids, postings
+from lored.store.search.stemming import stem
 
 CANDIDATES: Final = 100
 """Of the index and of each model."""
@@ -77,11 +79,9 @@ def search(
     ``like``: `services.embedding.Embedding.likeness`. ``allowed``: only these rows.
     """
     asked = plan(conn, FACTS, parse_query(query))
-    where, values = "", list[object]()
-    if allowed is not None:
-        where = "AND +rowid IN (SELECT value FROM json_each(?))"
-        values = ["[" + ",".join(map(str, allowed)) + "]"]
-    scores = match(conn, FACTS, asked, CANDIDATES, where, values)
+    among = None if allowed is None else np.sort(np.fromiter(allowed, dtype=np.int64))
+    index = postings(conn, FACTS, asked, None if among is None else lambda r: _both(r, among))
+    scores = index.best(CANDIDATES, None)
     known = {name: vector for name, vector in found.items() if vector is not None}
     cosines: dict[str, dict[int, float]] = {}
     for name, vector in known.items():
@@ -105,7 +105,9 @@ def search(
     fits = [measure(asked.asked, texts[row], stem) for row in rows]
     soft = soft_covers(asked.asked, fits, like)
     dense = {name: _column(cosines[name], rows) for name in known}
-    ranked = rank(Signals(np.array([scores[row] for row in rows]), fits, soft, dense))
+    lengths = np.array([float(fit.length) for fit in fits])
+    words = index.exact(rows, [fit.counts for fit in fits], lengths / max(lengths.mean(), 1.0))
+    ranked = rank(Signals(words, fits, soft, dense))
     order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
 
     def speaks(i: int) -> float:
@@ -130,6 +132,12 @@ def search(
         )
         for i in order[:limit]
     ]
+
+
+def _both(rows: Ids, among: Ids) -> Ids:
+    """The rows that stand in both ascending lists."""
+    found: Ids = np.intersect1d(rows, among, assume_unique=True)
+    return found
 
 
 def _promising(

@@ -1,34 +1,27 @@
-"""Which rows of a text index have the words of a query, and how well by the index alone.
+"""Which words of a query are looked up in a text index, and how common they are.
 
-Score = bm25(1, .5) over `(text, ctx)` of the stems, plus .6 of the same for neighbouring
-words as phrases (research/retrieval 3.2); larger is better. FTS5 visits every row that has
-any of the words, twice, so the cost of a query is the number of such rows: `choose` keeps
-the rarest words within a budget. A word of every tenth message separates little and costs
-most; its share of the order comes back when the texts themselves are read
-(`core/passages.py`).
+The cost of a query is the number of rows of its words (`store/search/postings.py`). `plan`
+keeps the rarest words within a budget of rows; of the rarest two, one that is beyond it is
+looked up in the newest rows only. A word left out still counts where it stands in a text
+that is read (`core/passages.py`).
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from lored.core.passages import Asked, weigh
-from lored.core.tokens import Query, Word, any_of
-from lored.store.driver import Connection, sqlite
-
-PHRASE_WEIGHT: Final = 0.6
-"""Weight of phrases beside single words (research/retrieval 3.2, tricks)."""
+from lored.core.tokens import Query, Word
+from lored.store.driver import Connection
+from lored.store.search.stemming import stem
 
 KEPT_WORDS: Final = 2
-"""Words kept however common they are: the rarest ones."""
+"""Words looked up however common they are, in the newest rows: the rarest ones."""
 
 MEAN_WORDS: Final = 40
 """Words of a message, roughly: turns a share of messages into a share of words."""
-
-CACHED_STEMS: Final = 50_000
-"""Stems remembered, about 6 MB; then all are dropped."""
 
 CACHED_FREQUENCIES: Final = 20_000
 
@@ -39,18 +32,19 @@ common word reads all its rows."""
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The tables of one text index."""
+    """The table of one text index, and the rows that one query may read of it: at least
+    ``budget``, and of a large one the part ``share``."""
 
     table: str
     budget: int
-    """Rows that one query may touch by single words, and by phrases."""
+    share: float = 0.0
 
 
-FACTS: Final = Index("fact_stems", 8_000)
-"""3 ms of FTS5 on one core: recall of facts has 5 ms (design/trust.md)."""
+FACTS: Final = Index("fact_stems", 12_000)
+"""2 ms on one core: recall of facts has 5 ms (design/trust.md)."""
 
-MESSAGES: Final = Index("message_stems", 40_000)
-"""20 ms of FTS5 on one core: recall of episodes has 30 ms (design/trust.md)."""
+MESSAGES: Final = Index("message_stems", 50_000, 0.1)
+"""8 ms at 150,000 messages, 25 ms at 1,500,000: recall of episodes has 30 and 100 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,52 +52,12 @@ class Plan:
     """A query made ready for one index."""
 
     asked: Asked
-    words: tuple[Word, ...]
+    words: tuple[tuple[Word, int], ...]
+    """Words to look up, each with the oldest row to look at."""
     phrases: tuple[Word, ...]
     left_out: tuple[str, ...]
     """Words that are too common in this store to be searched by."""
-
-
-class Stemmer(threading.local):
-    """FTS5's own porter, reached through a table in memory, and what it said; one a thread."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-        self._connection = sqlite.connect(":memory:", isolation_level=None)
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE stems USING fts5("
-            'word, tokenize="porter unicode61 remove_diacritics 2")'
-        )
-        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, instance)")
-
-    def __call__(self, words: Sequence[str]) -> list[str]:
-        """The stem of each word (letters and digits, lower case)."""
-        known = self._known
-        new = [word for word in dict.fromkeys(words) if word not in known]
-        if new:
-            if len(known) + len(new) > CACHED_STEMS:
-                known.clear()
-                new = list(dict.fromkeys(words))
-            self._learn(new)
-        return [known[word] for word in words]
-
-    def _learn(self, words: list[str]) -> None:
-        run = self._connection.execute
-        run("INSERT INTO stems(rowid, word) VALUES(1, ?)", (" ".join(words),))
-        found = [row[0] for row in run("SELECT term FROM terms ORDER BY offset")]
-        run("DELETE FROM stems")
-        if len(found) == len(words):
-            self._known.update(zip(words, found, strict=True))
-            return
-        # A word that FTS5 splits (a letter unknown to its Unicode tables) shifts the rest.
-        for word in words:
-            run("INSERT INTO stems(rowid, word) VALUES(1, ?)", (word,))
-            row = run("SELECT term FROM terms ORDER BY offset LIMIT 1").fetchone()
-            run("DELETE FROM stems")
-            self._known[word] = row[0] if row else word
-
-
-stem = Stemmer()
+    rows: int
 
 
 class _Frequencies:
@@ -138,36 +92,43 @@ def size(conn: Connection, index: Index) -> int:
 
 
 def plan(conn: Connection, index: Index, query: Query) -> Plan:
-    """Weigh the words of ``query`` by this store and choose those to search by."""
+    """Weigh the words of ``query`` by this store and choose those to look up."""
     rows = size(conn, index)
     store = conn.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()[0]
+    budget = max(index.budget, int(index.share * rows))
 
     def count(term: str) -> int:
         return _frequencies.get(conn, store, index, term, rows)
 
     asked = weigh(query, stem, count, rows)
     ordered = sorted(
-        ((_cost(word, count), place, word) for place, word in enumerate(query.words)),
+        (
+            (count(stem([word.text.lower()])[0]), place, word)
+            for place, word in enumerate(query.words)
+        ),
         key=lambda item: item[:2],
     )
-    kept: list[Word] = []
+    kept: list[tuple[Word, int]] = []
     left_out: list[str] = []
-    total = 0
+    left = budget
     for cost, _, word in ordered:
-        if len(kept) < KEPT_WORDS or total + cost <= index.budget:
-            kept.append(word)
-            total += cost
+        if cost <= left:
+            kept.append((word, 0))
+            left -= cost
+        elif len(kept) < KEPT_WORDS:
+            kept.append((word, rows - rows * max(left, budget // 2) // max(cost, 1)))
+            left = 0
         else:
             left_out.append(word.text)
     phrases: list[Word] = []
-    total = 0
+    left = budget
     for word in query.phrases:
-        # A phrase visits the rows of its words; the index skips along the rarer one.
-        total += min((count(term) for term in stem(word.text.lower().split())), default=0)
-        if total > index.budget:
+        # The rows of the rarer word are visited, the index skips along those of the other.
+        left -= min((count(term) for term in stem(word.text.lower().split())), default=0)
+        if left < 0:
             break
         phrases.append(word)
-    return Plan(asked, tuple(kept), tuple(phrases), tuple(left_out))
+    return Plan(asked, tuple(kept), tuple(phrases), tuple(left_out), rows)
 
 
 def frequency_share(conn: Connection, index: Index) -> Callable[[str], float]:
@@ -180,29 +141,3 @@ def frequency_share(conn: Connection, index: Index) -> Callable[[str], float]:
         return _frequencies.get(conn, store, index, stems[0], rows) / rows / MEAN_WORDS
 
     return share
-
-
-def _cost(word: Word, count: Callable[[str], int]) -> int:
-    return count(stem([word.text.lower()])[0])
-
-
-def match(
-    conn: Connection,
-    index: Index,
-    plan: Plan,
-    limit: int,
-    where: str = "",
-    values: Sequence[object] = (),
-) -> dict[int, float]:
-    """The ``limit`` best rows with their scores. ``where``: more SQL on `rowid`, beginning
-    with AND; rows that it refuses are not scored."""
-    scores: dict[int, float] = {}
-    for words, weight in ((plan.words, 1.0), (plan.phrases, PHRASE_WEIGHT)):
-        if words:
-            for row, score in conn.execute(
-                f"SELECT rowid, -bm25({index.table}, 1.0, 0.5) AS score FROM {index.table}"
-                f" WHERE {index.table} MATCH ? {where} ORDER BY score DESC LIMIT ?",
-                (any_of(words), *values, limit),
-            ):
-                scores[row] = scores.get(row, 0.0) + weight * score
-    return scores

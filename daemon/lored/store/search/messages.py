@@ -9,7 +9,7 @@ Runs on a reader's connection, in its thread. A failing engine raises; it never 
 empty answer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,28 +35,25 @@ from lored.core.tokens import Query
 from lored.store.driver import Connection
 from lored.store.search import vectors
 from lored.store.search.columns import ALL_ROLES, Columns, Mask
-from lored.store.search.matching import MESSAGES, Plan, match, plan, stem
+from lored.store.search.matching import MESSAGES, Plan, plan
+from lored.store.search.postings import Ids, Postings, lengths, postings
+from lored.store.search.stemming import stem
 
-WORD_CANDIDATES: Final = 200
-"""Best rows of the text index (design/search.md, recipe 4)."""
+WORD_CANDIDATES: Final = 150
+"""Best rows of the text index."""
 
-SIGN_CANDIDATES: Final = 1_000
-"""Rows whose cosine is taken exactly: holds .98 of the true best ten of a million."""
+SIGN_CANDIDATES: Final = 500
+"""Rows of a scan of sign bits whose cosine is taken exactly, of the best model; 3 us each."""
 
-NEAR_CANDIDATES: Final = 200
+NEAR_CANDIDATES: Final = 100
 """Nearest rows that become candidates."""
 
-READ: Final = 120
-"""Texts read and measured: 10 ms."""
+FULL_SHARE: Final = 0.98
+"""A model that has this share of the vectors of a weaker one makes the weaker one's scan
+needless."""
 
-LISTED_SHARE: Final = 0.02
-"""Up to this share of all messages the allowed ones are listed to FTS5 (so only they are
-scored); above, more rows are asked for and the others dropped."""
-
-LISTED_MOST: Final = 30_000
-
-ASKED_MOST: Final = 20_000
-"""Rows asked of FTS5 when some will be dropped."""
+READ: Final = 60
+"""Texts read and measured, the best by index and vectors: 80 us each."""
 
 READ_BATCH: Final = 500
 
@@ -143,46 +140,56 @@ def search(
         else columns.mask(scope.sessions, scope.roles, scope.since, scope.until)
     )
     wanted = plan(conn, MESSAGES, query)
-    scores = _by_words(conn, wanted, allowed, columns.highest)
-    dense: dict[str, dict[int, float]] = {}
-    for name, vector in asked.items():
-        cosines = columns.nearest(conn, name, vector, SIGN_CANDIDATES, allowed)
-        best = sorted(cosines, key=lambda row: -cosines[row])[:NEAR_CANDIDATES]
-        dense[name] = {row: cosines[row] for row in best}
-        for row in best:
-            scores.setdefault(row, 0.0)
-    rows = list(scores)
-    for name, vector in asked.items():
-        missing = [row for row in rows if row not in dense[name]]
-        dense[name] |= vectors.message_cosines(conn, name, vector, missing)
-    rows = _promising(rows, scores, dense)
+    found = postings(conn, MESSAGES, wanted, None if allowed is None else _only(allowed))
+    scores = found.best(WORD_CANDIDATES, lambda rows: lengths(conn, MESSAGES, rows))
+    dense = _near(conn, columns, asked, allowed, scores)
+    rows = _promising(list(scores), scores, dense)
     read = _read(conn, rows)
     rows = [row for row in rows if row in read]
     if not rows:
         return Found([], wanted.left_out, {})
-    return _ranked(wanted, rows, read, scores, dense, like, scope, limit)
+    return _ranked(conn, wanted, found, rows, read, dense, like, scope, limit)
 
 
-def _by_words(
-    conn: Connection, wanted: Plan, allowed: Mask | None, highest: int
-) -> dict[int, float]:
-    if not wanted.words:
-        return {}
-    if allowed is None:
-        return match(conn, MESSAGES, wanted, WORD_CANDIDATES)
-    count = int(allowed.sum())
-    if count == 0:
-        return {}
-    if count > min(LISTED_MOST, LISTED_SHARE * highest):
-        ask = min(ASKED_MOST, 2 * WORD_CANDIDATES * (highest // count + 1))
-        found = match(conn, MESSAGES, wanted, ask)
-        kept = {row: s for row, s in found.items() if row < len(allowed) and allowed[row]}
-        if len(kept) >= WORD_CANDIDATES or len(found) < ask:
-            best = sorted(kept, key=lambda row: -kept[row])[:WORD_CANDIDATES]
-            return {row: kept[row] for row in best}
-    ids = "[" + ",".join(map(str, np.flatnonzero(allowed).tolist())) + "]"
-    where = "AND +rowid IN (SELECT value FROM json_each(?))"
-    return match(conn, MESSAGES, wanted, WORD_CANDIDATES, where, (ids,))
+def _near(
+    conn: Connection,
+    columns: Columns,
+    asked: Mapping[str, Float32],
+    allowed: Mask | None,
+    scores: dict[int, float],
+) -> dict[str, dict[int, float]]:
+    """Cosines per model of all candidates; the nearest become candidates (of score 0).
+
+    A weaker model is only asked about what the better ones have no vector of, and scanned only
+    while they lack more than a little of what it has.
+    """
+    dense: dict[str, dict[int, float]] = {}
+    known: set[int] = set()
+    most = 0
+    for name, vector in asked.items():
+        cosines: dict[int, float] = {}
+        rows = columns.rows(name)
+        if rows * FULL_SHARE > most:
+            found = columns.nearest(conn, name, vector, SIGN_CANDIDATES, allowed)
+            best = sorted(found, key=lambda row: -found[row])[:NEAR_CANDIDATES]
+            cosines = {row: found[row] for row in best if row not in known}
+            for row in cosines:
+                scores.setdefault(row, 0.0)
+        most = max(most, rows)
+        missing = [row for row in scores if row not in known and row not in cosines]
+        cosines |= vectors.message_cosines(conn, name, vector, missing)
+        known |= cosines.keys()
+        dense[name] = cosines
+    return dense
+
+
+def _only(allowed: Mask) -> "Callable[[Ids], Ids]":
+    def keep(rows: Ids) -> Ids:
+        rows = rows[rows < len(allowed)]
+        kept: Ids = rows[allowed[rows]]
+        return kept
+
+    return keep
 
 
 def _promising(
@@ -219,10 +226,11 @@ def _read(conn: Connection, ids: Sequence[int]) -> dict[int, Any]:
 
 
 def _ranked(
+    conn: Connection,
     wanted: Plan,
+    found: Postings,
     rows: list[int],
     read: dict[int, Any],
-    scores: dict[int, float],
     dense: dict[str, dict[int, float]],
     like: Likeness | None,
     scope: Scope,
@@ -234,7 +242,9 @@ def _ranked(
     cosines = _columns_of(dense, rows)
     ranked = rank(
         Signals(
-            index=np.array([scores[row] for row in rows]),
+            index=found.exact(
+                rows, [fit.counts for fit in fits], lengths(conn, MESSAGES, np.array(rows))
+            ),
             fits=fits,
             soft=soft,
             dense=cosines,
