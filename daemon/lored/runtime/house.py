@@ -22,6 +22,7 @@ from lored.runtime.start import Ground
 from lored.services.app import App
 from lored.services.care.health import Health
 from lored.services.events import Events
+from lored.services.facts import statements
 from lored.services.workspaces import Workspaces
 from lored.store import driver
 from lored.store.migrate import ForeignFile, NewerSchema
@@ -44,6 +45,7 @@ class House:
             workspaces_dir=paths.workspaces_dir,
             sessions_db=paths.sessions_db,
             backups_dir=paths.backups_dir,
+            rules=statements.rules(ground.settings),
         )
         workspaces = Workspaces(registry, os.path.expanduser("~"))
         self.app = App(paths, ground.settings, registry, Events(), workspaces)

@@ -2,10 +2,11 @@
 
 A corrupt sessions store is renamed away and begun empty: the transcripts fill it again. A
 corrupt facts store is renamed away and the newest sound backup takes its place; what the
-backup lacks comes back from the JSONL mirror, which is read at start. What happened is
-returned, so that `status` can say it.
+backup lacks is salvaged row by row from the damaged file, and comes back from the JSONL mirror,
+which is read at start. What happened is returned, so that `status` can say it.
 """
 
+import asyncio
 import os
 import shutil
 import time
@@ -13,8 +14,11 @@ from typing import Final
 
 import structlog
 
+from lore.errors import LoreError
 from lored.store import driver, maintenance, suspicion
 from lored.store.database import Database
+from lored.store.facts import salvage
+from lored.store.facts.pipeline import Rules
 from lored.store.pragmas import StoreKind
 
 SIDE_FILES: Final = ("", "-wal", "-shm", "-journal")
@@ -26,11 +30,12 @@ log = structlog.get_logger()
 
 
 async def open_or_recover(
-    path: str, kind: StoreKind, *, backups_dir: str, name: str
+    path: str, kind: StoreKind, *, backups_dir: str, name: str, rules: Rules
 ) -> tuple[Database, dict[str, object] | None]:
     """The open store and, when it had to be replaced, a report for `status`.
 
-    ``name`` is the store's path inside a backup (`global.db`, `workspaces/<id>.db`). Raises
+    ``name`` is the store's path inside a backup (`global.db`, `workspaces/<id>.db`), ``rules``
+    are those by which salvaged facts find their cluster. Raises
     what `Database.open` raises for reasons other than damage (newer schema, full disk, ...).
     """
     backup = newest_sound(backups_dir, name, kind) if _is_emptied(path, kind) else None
@@ -63,7 +68,30 @@ async def open_or_recover(
     report: dict[str, object] = {"store": name, "problem": problem, "set_aside": aside}
     if backup is not None:
         report["restored_from"] = backup
+    if kind is StoreKind.FACTS:
+        report["salvaged"] = await _salvage(database, aside, rules)
     return database, report
+
+
+async def _salvage(database: Database, aside: str, rules: Rules) -> str:
+    """Put what is readable in the damaged file into the new store; how it went, in words."""
+    found = await asyncio.to_thread(salvage.read, aside)
+    now = time.time_ns() // 1000
+    try:
+        taken = await database.write(lambda c: salvage.put_in(c, found.facts, rules, now))
+    except (LoreError, driver.Error, ValueError) as error:
+        log.error("salvage_failed", store=database.path, exc_info=error)
+        return f"nothing, {type(error).__name__}: see lore logs"
+    log.warning(
+        "salvaged",
+        store=database.path,
+        read=len(found.facts),
+        created=len(taken.created),
+        changed=len(taken.changed),
+        problems=len(taken.problems),
+    )
+    parts = "some rows were unreadable" if found.has_gaps else "every row was readable"
+    return f"{len(taken.created)} facts and {len(taken.changed)} changes newer than that; {parts}"
 
 
 def _is_emptied(path: str, kind: StoreKind) -> bool:

@@ -14,18 +14,30 @@ from typing import Final
 
 from lored.store import recovery
 from lored.store.database import Database
+from lored.store.facts.pipeline import Rules
 from lored.store.pragmas import StoreKind
 
 OPEN_WORKSPACES: Final = 8
 """Workspace stores kept open: each costs three threads and some cache."""
+
+RULES: Final = Rules(0.5, {})
+"""Those of the default settings."""
 
 
 class Registry:
     """The open stores of one daemon."""
 
     def __init__(
-        self, *, global_db: str, workspaces_dir: str, sessions_db: str, backups_dir: str
+        self,
+        *,
+        global_db: str,
+        workspaces_dir: str,
+        sessions_db: str,
+        backups_dir: str,
+        rules: Rules = RULES,
     ) -> None:
+        """``rules``: by which facts salvaged from a damaged store find their cluster."""
+        self._rules = rules
         self._global_path = global_db
         self._sessions_path = sessions_db
         self._workspaces_dir = workspaces_dir
@@ -47,7 +59,7 @@ class Registry:
 
     async def _open_one(self, path: str, kind: StoreKind, name: str) -> Database:
         database, report = await recovery.open_or_recover(
-            path, kind, backups_dir=self._backups_dir, name=name
+            path, kind, backups_dir=self._backups_dir, name=name, rules=self._rules
         )
         if report is not None:
             self.recoveries.append(report)

@@ -105,6 +105,8 @@ class Backup:
         for report in self._app.registry.recoveries:
             source = report.get("restored_from")
             done = f"restored from {source}" if source else "begun anew"
+            if report.get("salvaged"):
+                done += f"; salvaged from the damaged file: {report['salvaged']}"
             found.append(
                 {
                     "name": "recovery",

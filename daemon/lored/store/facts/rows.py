@@ -37,11 +37,13 @@ from lored.core.facts import State
 from lored.core.validity import Window
 from lored.store.driver import Connection
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "id, number, uid, text, tags, entities, kind, source, asserted_by, source_ref, session_id,"
     " message_id, created_at, verified_at, last_accessed, access_count, valid_from, valid_to,"
     " state, successor, successor_ref, known_from, cluster, core, set_id, pending, position, extra"
 )
+"""A fact's columns, in the order of its fields."""
+
 _STATES: Final = tuple(State)
 IDS_AT_ONCE: Final = 500
 """Ids bound to one statement."""
@@ -86,7 +88,8 @@ class Fact:
         return Window(self.valid_from, self.valid_to)
 
 
-def _fact(row: Sequence[Any]) -> Fact:
+def fact_of(row: Sequence[Any]) -> Fact:
+    """The fact in a row of `COLUMNS`."""
     values = list(row)
     values[4] = orjson.loads(row[4]) if row[4] != "[]" else []
     values[5] = orjson.loads(row[5]) if row[5] != "[]" else []
@@ -106,8 +109,8 @@ def marks(values: Collection[object]) -> str:
 
 def select(conn: Connection, condition: str, values: Sequence[object] = ()) -> list[Fact]:
     """Facts by a condition of ours (everything after WHERE; the table is named `f`)."""
-    rows = conn.execute(f"SELECT {_COLUMNS} FROM facts f WHERE {condition}", tuple(values))
-    return [_fact(row) for row in rows]
+    rows = conn.execute(f"SELECT {COLUMNS} FROM facts f WHERE {condition}", tuple(values))
+    return [fact_of(row) for row in rows]
 
 
 def by_number(conn: Connection, number: int) -> Fact | None:
@@ -163,10 +166,10 @@ def predecessors_of(conn: Connection, ids: Sequence[int]) -> dict[int, list[int]
 def every(conn: Connection) -> Iterator[Fact]:
     """All facts but the erased, in the order of lines in facts.jsonl."""
     rows = conn.execute(
-        f"SELECT {_COLUMNS} FROM facts WHERE state <> ? ORDER BY position, number",
+        f"SELECT {COLUMNS} FROM facts WHERE state <> ? ORDER BY position, number",
         (State.ERASED,),
     )
-    return map(_fact, rows)
+    return map(fact_of, rows)
 
 
 def count(conn: Connection) -> dict[str, int]:
@@ -212,8 +215,8 @@ def next_number(conn: Connection) -> int:
 
 _INSERT: Final = (
     "INSERT INTO facts(text_hash, "
-    + _COLUMNS.removeprefix("id, ")
-    + f") VALUES({', '.join('?' * (_COLUMNS.count(',') + 1))})"
+    + COLUMNS.removeprefix("id, ")
+    + f") VALUES({', '.join('?' * (COLUMNS.count(',') + 1))})"
 )
 
 
