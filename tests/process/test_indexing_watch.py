@@ -65,6 +65,33 @@ def test_events_that_the_kernel_dropped_are_made_good(home: Path) -> None:
         shutil.rmtree(folder)
 
 
+def test_folders_that_the_agent_makes_later_are_watched(home: Path) -> None:
+    """An agent's first session ever, and one after all of its folders were removed."""
+    root = home / "user" / ".claude"
+    root.mkdir(parents=True)
+    with start_daemon(home, NO_SWEEP) as daemon, daemon.connect(60) as client:
+        client.hello()
+        client.call("index_wait")
+
+        def told(name: str, text: str) -> None:
+            # Below a folder of its own each time: found by a watch on all below, or not at all.
+            path = root / "projects" / f"-{name}" / f"{name}.jsonl"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(said(name, text, 1))
+
+            def known() -> bool:
+                sessions = client.call("sessions", everywhere=True)["sessions"]
+                return name in {session["id"] for session in sessions}
+
+            until(known, text)
+
+        for number in (1, 2):
+            told(session_id(number), f"session {number}")
+        shutil.rmtree(root / "projects")
+        for number in (3, 4):
+            told(session_id(number), f"session {number}")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces of Linux")
 def test_folders_without_a_watch_are_said_and_polled(home: Path) -> None:
     enough = 12

@@ -234,8 +234,9 @@ class Walker:
 
 
 def watch_places(spec: RootSpec) -> list[tuple[str, bool]]:
-    """Where events of a root can come from: (folder, with all below). The root itself is only
-    watched for what appears in it; below, only what can hold transcripts."""
+    """Where events of a root can come from: (folder, with all below). The root itself, and the
+    folders on the way, are only watched for what appears in them; below, only what can hold
+    transcripts."""
     places: dict[str, bool] = {spec.path: False}
     for pattern in spec.patterns:
         fixed: list[str] = []
@@ -243,6 +244,7 @@ def watch_places(spec: RootSpec) -> list[tuple[str, bool]]:
             if any(sign in name for sign in "*?["):
                 break
             fixed.append(name)
+            places.setdefault("/".join([spec.path, *fixed]), False)
         deep = len(fixed) < pattern.count("/")
         place = "/".join([spec.path, *fixed])
         places[place] = places.get(place, False) or deep

@@ -151,7 +151,7 @@ class Looking:
         if not paths:
             return
         try:
-            plan = await root.look(paths, now())
+            plan = await root.look(paths, now(), self.hints)
         except NotAnswering:
             return
         if whole:

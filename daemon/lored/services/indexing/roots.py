@@ -9,7 +9,7 @@ go on; it is walked again when the thread has come back.
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -47,6 +47,7 @@ class Root:
     by_inode: dict[tuple[int | None, int | None], str] = field(default_factory=dict)
     watched: Watched | None = None
     places: list[tuple[str, bool]] = field(default_factory=list)
+    """What is watched: folder, whether with all below."""
     busy: threading.Event = field(default_factory=threading.Event)
     """A thread is in this root, perhaps for ever."""
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -124,22 +125,37 @@ class Root:
         return plan
 
     def _walk(self, hints: Hints | None) -> Listing:
-        listing = self.walker.walk(WALK_SECONDS)
-        if hints is not None and listing.exists:
-            places = [place for place in watch_places(self.spec) if os.path.isdir(place[0])]
-            if places != self.places or self.watched is None:
-                self.places = places
-                self.watched = hints.watch(self.spec.path, places)
-        return listing
+        self._watch(hints)
+        return self.walker.walk(WALK_SECONDS)
 
-    async def look(self, paths: set[str], now: int) -> Plan:
+    def _watch(self, hints: Hints | None, made: Collection[str] = ()) -> bool:
+        """Watch the places that are there now: before they are walked, so that nothing that
+        comes meanwhile is missed. ``made``: folders that appeared, perhaps under the name of one
+        whose watch ended with it. Returns whether all places are watched anew."""
+        if hints is None or not os.path.isdir(self.spec.path):
+            return False
+        places = [place for place in watch_places(self.spec) if os.path.isdir(place[0])]
+        again = any(place in made for place, _ in places)
+        if places == self.places and self.watched is not None and not again:
+            return False
+        self.places = places
+        self.watched = hints.watch(self.spec.path, places)
+        return True
+
+    async def look(self, paths: set[str], now: int, hints: Hints | None) -> Plan:
         """What is to be read of some paths (files or folders). Raises `NotAnswering`."""
-        files, cursors = await self._in_thread(lambda: self._look(paths))
+        files, cursors = await self._in_thread(lambda: self._look(paths, hints))
         # The cursors are chosen so that what is not listed is really gone.
         return self._plan(files, cursors, now, complete=True)
 
-    def _look(self, paths: set[str]) -> tuple[dict[str, Seen], dict[str, Cursor]]:
-        """The files of ``paths``, and all cursors that they may concern."""
+    def _look(
+        self, paths: set[str], hints: Hints | None
+    ) -> tuple[dict[str, Seen], dict[str, Cursor]]:
+        """The files of ``paths``, and all cursors that they may concern. A folder may be a place
+        that is new: the agent made it, and will write below it from now on."""
+        made = {path for path in paths if os.path.isdir(path)}
+        if made and self._watch(hints, made):
+            paths = {self.spec.path}  # anywhere something may have come in between
         files: dict[str, Seen] = {}
         wanted: set[str] = set()
         for path in paths:
