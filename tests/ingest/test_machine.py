@@ -213,10 +213,12 @@ class Machine(RuleBasedStateMachine):
     async def compare(self) -> None:
         live, scratch = self.pair.live, self.pair.scratch
         await scratch.settle()
+        same = True
         for number in self.content:
             session = self.session(number)
             mine, fresh = await held(live, session), await held(scratch, session)
             wanted = {key for key, _, _ in fresh}
+            same &= len(mine) == len(fresh)
             if number in self.present:
                 assert [row[:2] for row in mine if row[0] in wanted] == [row[:2] for row in fresh]
                 assert await self.summary(live, session) == await self.summary(scratch, session)
@@ -227,7 +229,8 @@ class Machine(RuleBasedStateMachine):
                 "SELECT message_count FROM sessions WHERE native_id = ?", session
             )
             assert counted in ([(len(mine),)], [])
-        if not self.shared - self.present and self.shared:
+        # Who knows messages that no file holds any more may know better which is older.
+        if same and self.shared:
             await self.compare_lineage()
 
     async def compare_lineage(self) -> None:
