@@ -11,7 +11,7 @@ import zstandard
 from support.claude import said, session_id, session_path
 from support.indexer import indexer
 
-ONE, TWO = session_id(1), session_id(2)
+ONE, TWO, THREE = session_id(1), session_id(2), session_id(3)
 STATE = "SELECT offset, size, failures, gone_at IS NOT NULL, damage FROM files WHERE path = ?"
 
 
@@ -357,6 +357,28 @@ async def test_hostile_bytes_cost_only_themselves(home: Path) -> None:
         assert await index.texts(ONE) == words(1, 2, 3, 4, 5)
         damage = (await index.rows(STATE, str(path)))[0][4]
         assert "glued" in damage and "nul" in damage
+
+
+async def test_a_link_is_read_only_within_its_root(home: Path) -> None:
+    """Links of folders are followed, links of files only to places in the same root."""
+    async with indexer(home) as index:
+        outside = home / "outside"
+        outside.mkdir()
+        (home / "secret.jsonl").write_bytes(lines(ONE, 1))
+        (outside / f"{TWO}.jsonl").write_bytes(lines(TWO, 2))
+        path = session_path(index.user, ONE)
+        path.symlink_to(home / "secret.jsonl")
+        await index.settle(path)
+        await index.settle()
+        (path.parent.parent / "-srv-linked").symlink_to(outside)
+        kept = index.user / ".claude" / "kept.jsonl"
+        kept.write_bytes(lines(THREE, 3))
+        session_path(index.user, THREE).symlink_to(kept)
+        await index.settle()
+        told = await index.rows("SELECT native_id FROM sessions ORDER BY 1")
+        assert [row[0] for row in told if row[0] in (ONE, TWO, THREE)] == [TWO, THREE]
+        root = (await index.indexing.status())["roots"][0]
+        assert any("1 files are links that lead out" in one for one in root["warnings"])
 
 
 async def test_what_is_not_utf_8_as_a_name_is_said(home: Path) -> None:

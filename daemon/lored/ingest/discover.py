@@ -4,6 +4,10 @@ Excluded paths are left out before they are opened. A folder is listed again onl
 own time changed, since a sweep runs every minute for ever; files are always stated, because
 an append does not touch the folder. A name that is no UTF-8 is counted, not read.
 
+Links. A folder that is a link is followed: people keep sessions on another disk. A file that
+is a link is read only when it leads to a place in the same root: whoever can write into a
+session folder must not make us read any file of the user's. Others are counted.
+
 Blocking: call `Walker.walk` in a thread, one at a time; on a dead mount it may never return.
 """
 
@@ -48,6 +52,7 @@ class Listing:
     complete: bool = True
     errors: list[str] = field(default_factory=list)
     odd_names: int = 0
+    links_out: int = 0
 
 
 class _Entry(NamedTuple):
@@ -61,7 +66,8 @@ class _Folder:
     looked_at: int
     files: list[_Entry]
     folders: list[tuple[str, str]]
-    odd_names: int
+    odd_names: int = 0
+    links_out: int = 0
 
 
 class Walker:
@@ -103,6 +109,7 @@ class Walker:
             seen_folders.add(path)
             listing.folders += 1
             listing.odd_names += folder.odd_names
+            listing.links_out += folder.links_out
             for entry in folder.files:
                 self._look(entry, listing)
                 self.steps += 1
@@ -118,7 +125,7 @@ class Walker:
         """One file as a walk would list it, None when it is not to be read."""
         relative = os.path.relpath(path, self.spec.path)
         kind = classify(self.spec.agent, relative)
-        if kind is None or self._exclusion.path(path):
+        if kind is None or self._exclusion.path(path) or self._leads_out(path):
             return None
         if kind == "transcript":
             self._know(path, relative)
@@ -162,7 +169,7 @@ class Walker:
         return known
 
     def _scan(self, path: str, relative: str, linked: set[tuple[int, int]]) -> _Folder:
-        folder = _Folder(0, 0, [], [], 0)
+        folder = _Folder(0, 0, [], [])
         depth = relative.count("/") + bool(relative)
         with os.scandir(path) as entries:
             for entry in entries:
@@ -186,10 +193,19 @@ class Walker:
                 kind = classify(self.spec.agent, below)
                 if kind is None or self._exclusion.path(entry.path):
                     continue
+                if entry.is_symlink() and self._leads_out(entry.path):
+                    folder.links_out += 1
+                    continue
                 if kind == "transcript":
                     self._know(entry.path, below)
                 folder.files.append(_Entry(entry.path, self._is_database(entry.path)))
         return folder
+
+    def _leads_out(self, path: str) -> bool:
+        """Whether a file is a link to a place outside this root."""
+        if not os.path.islink(path):
+            return False
+        return not os.path.realpath(path).startswith(os.path.realpath(self.spec.path) + "/")
 
     def _know(self, path: str, relative: str) -> None:
         """Remember the parser and the sidecars of a transcript."""

@@ -129,6 +129,11 @@ class IndexReport:
         warnings += [f"cannot read {error}" for error in root.errors[:NAMED]]
         if root.odd_names:
             warnings.append(f"{root.odd_names} names are not UTF-8 and were left out")
+        if root.links_out:
+            warnings.append(
+                f"{root.links_out} files are links that lead out of this root and are not read; "
+                "add the folder they lead to: lore sources --add AGENT=PATH"
+            )
         for reason, count in counts.get("damage", {}).items():
             if reason.startswith(UNKNOWN):
                 kind, _, name = reason.partition(":")

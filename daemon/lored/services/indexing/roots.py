@@ -59,6 +59,7 @@ class Root:
     waiting: int = 0
     errors: list[str] = field(default_factory=list)
     odd_names: int = 0
+    links_out: int = 0
     swept_at: int | None = None
     progress_at: int | None = None
     hanging: bool = False
@@ -115,7 +116,8 @@ class Root:
         listing = await self._in_thread(lambda: self._walk(hints))
         self.exists, self.complete = listing.exists, listing.complete
         self.folders, self.errors = listing.folders, listing.errors
-        self.odd_names, self.swept_at = listing.odd_names, now
+        self.odd_names, self.links_out = listing.odd_names, listing.links_out
+        self.swept_at = now
         self.sidecars = sum(1 for path in listing.files if path in listing.owners)
         self.files = len(listing.files) - self.sidecars
         # A root that vanished as a whole is an unmounted disk rather than deleted sessions.
