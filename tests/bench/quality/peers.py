@@ -24,7 +24,7 @@ from .ours import Models
 
 MODELS = Path(lored.embed.__file__).parent / "models"
 PROGRAMS = Path(__file__).parent / "programs"
-TOOL_CHARS = 1_600
+TOOL_CHARS = 800
 """Of a tool's output; what people and models said is given whole."""
 
 PATIENCE = 3_600
