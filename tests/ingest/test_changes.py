@@ -338,6 +338,25 @@ async def test_a_fork_is_stored_once_and_seen_in_both(home: Path) -> None:
         assert await index.rows("SELECT message_count FROM sessions") == [(4,), (4,)]
 
 
+@pytest.mark.parametrize("first", [ONE, TWO])
+async def test_what_a_fork_repeats_with_its_own_time_keeps_the_first_one(
+    home: Path, first: str
+) -> None:
+    sessions = {ONE: 0, TWO: 60}
+    async with indexer(home) as index:
+        for session in sorted(sessions, key=lambda name: name != first):
+            minute = sessions[session]
+            shared = [said(session, f"shared {n}", minute + n, key=f"key-{n}") for n in range(2)]
+            own = said(session, f"only in {session}", minute + 5)
+            session_path(index.user, session).write_bytes(b"".join(shared) + own)
+            await index.settle()
+        instants = await index.rows(
+            "SELECT strftime('%H:%M', at / 1000000, 'unixepoch') FROM messages "
+            "WHERE record_key LIKE 'key-%' ORDER BY record_key"
+        )
+        assert instants == [("00:00",), ("00:01",)]
+
+
 async def test_hostile_bytes_cost_only_themselves(home: Path) -> None:
     async with indexer(home) as index:
         path = session_path(index.user, ONE)

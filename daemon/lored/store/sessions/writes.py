@@ -6,7 +6,7 @@ Rules, in the order of `apply`:
 2. A message key that is new gets a row, the next position and its index rows. A key that the
    same session has already is the same message: the first wins, unless the record says that
    it replaces, or the file is read *anew*: then newer content wins. A key of another session
-   is a copy made by a fork: it becomes a link, nothing is stored twice.
+   is a copy made by a fork: it becomes a link, nothing is stored twice; of times, the first.
 3. Actions are joined by key (`store.sessions.actions`).
 4. When a file is read anew, what its session holds is placed anew (`stale`): reading a
    file again never duplicates, never loses, and ends in the order of the file.
@@ -33,8 +33,7 @@ from lored.store.sessions.written import FileRef, Written
 REPLACE: Final = 2
 """`files.anew` of a document that shares its session: newer content wins, places stay."""
 
-SPOKEN: Final = (0, 1, 3)
-"""Roles user, assistant, summary."""
+SPOKEN: Final = (0, 1, 3)  # user, assistant, summary
 
 
 @dataclass(slots=True)
@@ -214,7 +213,12 @@ class _Writing:
         )
 
     def link(self, session: SessionRow, row: MessageRow, known: _Message) -> None:
-        """Another session holds the message: this one repeats it."""
+        """Another session holds the message: this one repeats it, maybe with a time of its own."""
+        if row.at is not None and (known.at is None or row.at < known.at):
+            self.flush()
+            self.conn.execute("UPDATE messages SET at = ? WHERE id = ?", (row.at, known.id))
+            known.at = row.at
+            self.index(known.id, row)
         old = self.conn.execute(
             "SELECT position FROM message_links WHERE session = ? AND message = ?",
             (session.id, known.id),
@@ -329,10 +333,7 @@ class _Writing:
             for session in self.sessions.values():
                 if session is not None and session.unsettled:
                     changed = lineage.settle(self.conn, session.id)
-                    self.written.sessions = {
-                        **dict.fromkeys(changed, False),
-                        **self.written.sessions,
-                    }
+                    self.written.sessions = dict.fromkeys(changed, False) | self.written.sessions
 
     def save_sessions(self) -> None:
         for session in self.sessions.values():
