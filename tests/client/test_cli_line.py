@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lore.cli import completions, table
+from lore.cli import completions, manual, table
 from lore.cli.arguments import AGENT_NAMES, GLOBALS, Usage, build
 from lore.cli.dispatch import EXIT_BY_CODE, split
 from lore.errors import BY_CODE
@@ -260,3 +260,19 @@ def test_json_errors_are_one_line(lore: Lore) -> None:
     lines = lore("fact", "--json", code=2).err.splitlines()
     assert len(lines) == 1
     json.loads(lines[0])
+
+
+def test_the_manual_page_is_sound_and_names_every_verb_and_flag() -> None:
+    page = manual.page()
+    for name in table.MODULES:
+        verb = table.load(name)
+        assert f'.SS "lore {name}' in page
+        for arg in verb.args:
+            assert all(word.replace("-", "\\-") in page for word in arg.names)
+        for example in verb.examples:
+            assert example.replace("\\", "\\e").replace("-", "\\-") in page
+    if shutil.which("groff"):
+        done = subprocess.run(
+            ["groff", "-man", "-Tascii", "-ww", "-z"], input=page.encode(), capture_output=True
+        )
+        assert (done.returncode, done.stderr) == (0, b"")

@@ -49,9 +49,19 @@ def recall(inv: Invocation) -> int:
     found = bool(answer.get("facts") or answer.get("sessions"))
     for reason in () if inv.screen.json else answer.get("degraded", ()):
         inv.screen.note(inv.screen.paint(f"note: {one_line(str(reason))}", "yellow"))
+
+    def text(screen: Screen) -> None:
+        show_hits(screen, answer, full=o.full)
+        passage = next((hit for hit in answer.get("sessions", ()) if hit.get("excerpts")), None)
+        if passage:
+            name = views.short_id(str(passage["session"]["id"]))
+            at = passage["excerpts"][0].get("position", 0)
+            hint = f"lore session {name} --messages {at}- reads on from #{at}"
+            screen.note(screen.paint(hint, "dim"))
+
     return inv.show(
         answer,
-        lambda screen: show_hits(screen, answer, full=o.full),
+        text,
         found=found,
         empty="" if found or inv.screen.json else _nothing(inv, query, parts),
     )
@@ -116,12 +126,6 @@ def show_hits(screen: Screen, answer: Answer, *, full: bool = False) -> None:
         if len(excerpts) > len(shown):
             left = counted(len(excerpts) - len(shown), "more passage")
             screen.say(screen.paint(f"    … {left}; --full shows them", "dim"))
-    if sessions and sessions[0].get("excerpts"):
-        first = sessions[0]
-        name = views.short_id(str(first["session"].get("id", "")))
-        at = first["excerpts"][0].get("position", 0)
-        hint = f"lore session {name} --messages {at}- reads on from there"
-        screen.note(screen.paint(hint, "dim"))
 
 
 VERBS = (

@@ -16,7 +16,11 @@ from lore.cli.invocation import Answer, Invocation
 from lore.cli.recall import show_hits
 from lore.cli.render import Screen, counted, one_line
 from lore.cli.times import ago, day
+from lore.cli.views import told
 from lore.errors import LoreError
+
+STEM = 5
+"""Words that begin alike (`merge`, `merging`) count once."""
 
 EXAMPLE_WORDS = 4
 """Words of the example query: as many as a person would type."""
@@ -25,7 +29,8 @@ _ORDINARY = """
 about after again also before being could does done from have into just like make more need only
 over please same should some than that their them then there these this those using want were
 what when where which will with would your session implemented completed failed interrupted
-active fixed added edited
+active fixed added edited answered worked updated removed created reviewed made used ported moved
+here file files code changes latest directly longer needed recorded request https progress
 """
 """Words that say nothing about what a session was about."""
 
@@ -79,10 +84,11 @@ def _pick(choose: Any, *instants: str | None) -> str | None:
 
 def _example(inv: Invocation) -> dict[str, Any] | None:
     """A recall that the newest telling session should answer; None without sessions."""
-    sessions = inv.call("sessions", everywhere=True, limit=10).get("sessions", [])
+    sessions = inv.call("sessions", everywhere=True, limit=20).get("sessions", [])
+    # Sessions that did something tell more than greetings; among them the newest.
+    sessions.sort(key=lambda session: not (session.get("summary") or {}).get("key_actions"))
     for session in sessions:
-        summary = session.get("summary") or {}
-        words = telling_words([session.get("title"), summary.get("line")])
+        words = telling_words([told(session), session.get("title")])
         if len(words) >= 2:
             query = " ".join(words[:EXAMPLE_WORDS])
             answer = inv.call("recall", query=query, everywhere=True, limit=1)
@@ -94,12 +100,12 @@ def _example(inv: Invocation) -> dict[str, Any] | None:
 def telling_words(texts: Iterable[str | None]) -> list[str]:
     """Words that tell what a session was about, in order, each once."""
     ordinary = set(_ORDINARY.split())
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for text in texts:
         for word in re.findall(r"[^\W\d_][\w./-]*[\w]", text or ""):
             if len(word) > 3 and word.lower() not in ordinary:
-                found.setdefault(word)
-    return list(found)
+                found.setdefault(word.lower()[:STEM], word)
+    return list(found.values())
 
 
 def _report(screen: Screen, data: dict[str, Any]) -> None:
