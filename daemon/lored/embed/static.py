@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lored.embed.base import STATIC, Float32, Model, normalise
-from lored.embed.wordpiece import REMEMBERED_WORDS, WordPiece
+from lored.embed.wordpiece import WordPiece
 
 MODELS: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 
@@ -37,7 +37,6 @@ class StaticEmbedder:
 
     def __init__(self, folder: str = os.path.join(MODELS, "static-minilm-256")) -> None:
         self._words = WordPiece.load(os.path.join(folder, "tokenizer.json"))
-        self._singles: dict[str, int] = {}
         self._table = _map_table(os.path.join(folder, "model.safetensors"))
 
     def tokenize(self, text: str) -> list[int]:
@@ -75,12 +74,10 @@ class StaticEmbedder:
         itself alone: its tokens' average means nothing.
         """
         result = np.zeros((len(texts), len(asked)), dtype=np.float32)
-        single = self._single
+        single = self._words.token
         targets = [single(word) for word in asked]
         columns = [place for place, token in enumerate(targets) if token >= 0]
-        words = [word for one in texts for word in one]
-        found = list(map(self._singles.get, words))
-        tokens = [single(w) if t is None else t for w, t in zip(words, found, strict=True)]
+        tokens = [single(word) for one in texts for word in one]
         if not columns or not tokens:
             return result
         flat = np.array(tokens)
@@ -95,17 +92,6 @@ class StaticEmbedder:
         best = np.maximum.reduceat(cosines[place], starts, axis=0)
         result[rows[:, None], np.array(columns)] = best
         return result
-
-    def _single(self, word: str) -> int:
-        """The token that is all of ``word``, -1 when there is none."""
-        token = self._singles.get(word)
-        if token is None:
-            pieces = self._words.pieces(word)
-            token = pieces[0] if len(pieces) == 1 and pieces[0] != self._words.unknown else -1
-            if len(self._singles) >= REMEMBERED_WORDS:
-                self._singles.clear()
-            self._singles[word] = token
-        return token
 
     def _unit(self, tokens: "Sequence[int] | NDArray[np.int64]") -> Float32:
         return normalise(self._table[tokens].astype(np.float32))

@@ -73,6 +73,10 @@ class WordPiece:
         """The token ids of one word of `split`."""
         return self._pieces.get(word) or self._remember(word)
 
+    def token(self, word: str) -> int:
+        """The token that is all of a word of `split`, -1 when it takes several or is unknown."""
+        return self._vocabulary.get(word, -1) if len(word) <= WORD_CHARS else -1
+
     def tokenize(self, text: str, limit: int) -> list[int]:
         """The first ``limit`` token ids of ``text``, without special tokens."""
         ids: list[int] = []
