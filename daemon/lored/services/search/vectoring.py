@@ -167,15 +167,11 @@ class Vectoring:
             workspace = next(iter(self._look))
             await self._fill_facts(model, workspace, None)
             self._look.discard(workspace)
-        while self._facts:
-            workspace, rowid = self._facts.popleft()
-            await self._fill_facts(model, workspace, rowid)
+        await self._fill_queued(model)
         while plan := await self._planned():
             for start in range(0, len(plan), WRITE_MESSAGES):
                 await self._fill_messages(model, plan[start : start + WRITE_MESSAGES])
-                while self._facts:
-                    workspace, rowid = self._facts.popleft()
-                    await self._fill_facts(model, workspace, rowid)
+                await self._fill_queued(model)
         await self._app.registry.sessions.write(partial(_drop_others, kept={model.name, STATIC}))
 
     async def _planned(self) -> list[int]:
@@ -223,11 +219,21 @@ class Vectoring:
         if time.monotonic() - began > 1.0:
             await asyncio.sleep(1.0)  # the writer is busy with more urgent work
 
-    async def _fill_facts(self, model: Model, workspace: str | None, rowid: int | None) -> None:
-        """The vector of one fact, or of all of a store that have none."""
+    async def _fill_queued(self, model: Model) -> None:
+        """The vectors of new facts, those of one store together: each write is a synced commit
+        that the next statement waits for."""
+        while self._facts:
+            workspace = self._facts[0][0]
+            ids: list[int] = []
+            while self._facts and self._facts[0][0] == workspace and len(ids) < BATCH_MESSAGES:
+                ids.append(self._facts.popleft()[1])
+            await self._fill_facts(model, workspace, ids)
+
+    async def _fill_facts(self, model: Model, workspace: str | None, ids: list[int] | None) -> None:
+        """The vectors of some facts, or of all of a store that have none."""
         async with self._app.registry.facts(workspace) as database:
             while True:
-                found = await database.read(lambda c: _facts_without(c, model, rowid))
+                found = await database.read(lambda c: _facts_without(c, model, ids))
                 if not found:
                     return
                 made = await self._embed([text for _, text in found])
@@ -237,7 +243,7 @@ class Vectoring:
                 ]
                 await database.write(partial(_put_facts, model=model, rows=rows))
                 self._done += len(rows)
-                if rowid is not None:
+                if ids is not None:
                     return
 
 
@@ -269,16 +275,17 @@ def _drop_others(conn: Connection, *, kept: set[str]) -> None:
             vectors.drop_message_segment(conn, name)
 
 
-def _facts_without(conn: Connection, model: Model, rowid: int | None) -> list[tuple[int, str]]:
+def _facts_without(conn: Connection, model: Model, ids: list[int] | None) -> list[tuple[int, str]]:
     number = vectors.segment_id(conn, model.name)
+    among = "" if ids is None else f" AND f.id IN ({','.join('?' * len(ids))})"
     return [
         (row[0], row[1])
         for row in conn.execute(
-            "SELECT f.id, f.text FROM facts f JOIN fact_texts t ON t.id = f.id"
-            " WHERE f.text <> '' AND (?1 IS NULL OR f.id = ?1) AND NOT EXISTS ("
-            "SELECT 1 FROM fact_vectors v WHERE v.segment = ?2 AND v.fact = f.id)"
-            " ORDER BY f.id DESC LIMIT ?3",
-            (rowid, -1 if number is None else number, WRITE_MESSAGES),
+            f"SELECT f.id, f.text FROM facts f JOIN fact_texts t ON t.id = f.id"
+            f" WHERE f.text <> ''{among} AND NOT EXISTS ("
+            "SELECT 1 FROM fact_vectors v WHERE v.segment = ? AND v.fact = f.id)"
+            f" ORDER BY f.id DESC LIMIT {WRITE_MESSAGES}",
+            (*(ids or ()), -1 if number is None else number),
         )
     ]
 
