@@ -13,7 +13,7 @@ A word weighs by its rarity in the store (`weigh`). Pure.
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,29 +82,46 @@ def weigh(query: Query, stem: Stem, frequency: Callable[[str], int], rows: int) 
     return Asked(tuple(chosen), tuple(chosen.values()), weights, total / math.log(rows + 2))
 
 
-def measure(asked: Asked, text: str, stem: Stem) -> Fit:
-    """The fit of ``text`` (as stored, not its index form)."""
+def measure(asked: Asked, texts: Sequence[str], stem: Stem) -> list[Fit]:
+    """The fit of each of ``texts`` (as stored, not their index form)."""
+    read = [_read(asked, text) for text in texts]
+    distinct = tuple(dict.fromkeys(word for _, words in read for word in words))
+    weights = dict(zip(asked.stems, asked.weights, strict=True))
+    matching = {
+        word: one for word, one in zip(distinct, stem(distinct), strict=True) if one in weights
+    }
+    return [_fit(asked, weights, matching, start, words) for start, words in read]
+
+
+def _read(asked: Asked, text: str) -> tuple[int, list[str]]:
+    """Where the stretch of a text begins that is measured, and its words, lower case."""
     start = 0
     if len(text) > STRETCH_CHARS:
         start = best_stretch(asked, text[:READ_CHARS])
         text = text[start : start + STRETCH_CHARS]
-    words = _WORD.findall(index_form(text).lower())
-    distinct = tuple(dict.fromkeys(words))
-    weights = dict(zip(asked.stems, asked.weights, strict=True))
-    matched = {
-        word: one for word, one in zip(distinct, stem(distinct), strict=True) if one in weights
-    }
-    places: dict[str, list[int]] = {one: [] for one in matched.values()}
-    if places:
-        for place, word in enumerate(words):
-            if word in matched:
-                places[matched[word]].append(place)
+    return start, _WORD.findall(index_form(text).lower())
+
+
+def _fit(
+    asked: Asked,
+    weights: Mapping[str, float],
+    matching: Mapping[str, str],
+    start: int,
+    words: list[str],
+) -> Fit:
+    """``weights``: by stem; ``matching``: the stem of each word that has one of these."""
+    matched: dict[str, None] = {}
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        if word in matching:
+            matched[word] = None
+            places.setdefault(matching[word], []).append(place)
     return Fit(
         cover=sum(weights[one] for one in places),
-        near=_nearness(asked, places),
+        near=_nearness(asked, places) if len(places) > 1 else 0.0,
         matched=tuple(matched),
         start=start,
-        words=distinct,
+        words=tuple(dict.fromkeys(words)),
         counts={one: len(found) for one, found in places.items()},
         length=len(words),
     )

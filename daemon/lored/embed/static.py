@@ -74,10 +74,9 @@ class StaticEmbedder:
         itself alone: its tokens' average means nothing.
         """
         result = np.zeros((len(texts), len(asked)), dtype=np.float32)
-        single = self._words.token
-        targets = [single(word) for word in asked]
+        targets = self._words.tokens(asked)
         columns = [place for place, token in enumerate(targets) if token >= 0]
-        tokens = [single(word) for one in texts for word in one]
+        tokens = self._words.tokens(word for one in texts for word in one)
         if not columns or not tokens:
             return result
         flat = np.array(tokens)

@@ -8,6 +8,7 @@ one (tests compare it with the `tokenizers` package token by token).
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -73,9 +74,11 @@ class WordPiece:
         """The token ids of one word of `split`."""
         return self._pieces.get(word) or self._remember(word)
 
-    def token(self, word: str) -> int:
-        """The token that is all of a word of `split`, -1 when it takes several or is unknown."""
-        return self._vocabulary.get(word, -1) if len(word) <= WORD_CHARS else -1
+    def tokens(self, words: Iterable[str]) -> list[int]:
+        """Of each word of `split` the token that is all of it, -1 when it takes several or is
+        unknown."""
+        known = self._vocabulary.get
+        return [known(word, -1) for word in words]
 
     def tokenize(self, text: str, limit: int) -> list[int]:
         """The first ``limit`` token ids of ``text``, without special tokens."""

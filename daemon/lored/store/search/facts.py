@@ -102,7 +102,7 @@ def search(
     rows = [row for row in rows if row in texts]
     if not rows:
         return []
-    fits = [measure(asked.asked, texts[row], stem) for row in rows]
+    fits = measure(asked.asked, [texts[row] for row in rows], stem)
     soft = soft_covers(asked.asked, fits, like)
     dense = {name: _column(cosines[name], rows) for name in known}
     lengths = np.array([float(fit.length) for fit in fits])

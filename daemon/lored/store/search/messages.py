@@ -237,7 +237,7 @@ def _ranked(
     limit: int,
 ) -> Found:
     texts = [read[row][5] for row in rows]
-    fits = [measure(wanted.asked, text, stem) for text in texts]
+    fits = measure(wanted.asked, texts, stem)
     soft = soft_covers(wanted.asked, fits, like)
     cosines = _columns_of(dense, rows)
     ranked = rank(

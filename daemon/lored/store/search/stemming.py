@@ -25,13 +25,13 @@ class Stemmer(threading.local):
     def __call__(self, words: Sequence[str]) -> list[str]:
         """The stem of each word (letters and digits, lower case)."""
         known = self._known
-        new = [word for word in dict.fromkeys(words) if word not in known]
+        new = [w for w in dict.fromkeys(words) if w not in known and not _ends_in_digit(w)]
         if new:
             if len(known) + len(new) > CACHED_STEMS:
                 known.clear()
-                new = list(dict.fromkeys(words))
+                new = [word for word in dict.fromkeys(words) if not _ends_in_digit(word)]
             self._learn(new)
-        return [known[word] for word in words]
+        return [known.get(word, word) for word in words]
 
     def _learn(self, words: list[str]) -> None:
         run = self._connection.execute
@@ -47,6 +47,11 @@ class Stemmer(threading.local):
             row = run("SELECT term FROM terms ORDER BY offset LIMIT 1").fetchone()
             run("DELETE FROM stems")
             self._known[word] = row[0] if row else word
+
+
+def _ends_in_digit(word: str) -> bool:
+    """Whether ``word`` is its own stem beyond doubt: porter takes endings of letters away."""
+    return word.isascii() and word[-1:].isdigit()
 
 
 stem = Stemmer()
