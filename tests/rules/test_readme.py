@@ -24,9 +24,18 @@ COMMANDS = [
     for line in block.splitlines()
     if line.startswith("lore ")
 ]
+PAGES = (
+    "README.md",
+    "CHANGELOG.md",
+    "systemd/README.md",
+    "client/editors/nvim/README.md",
+    "client/TOUR.md",
+    "daemon/DESIGN.md",
+    "daemon/SECURITY.md",
+)
 INLINE = [
     command
-    for page in ("README.md", "CHANGELOG.md", "daemon/DESIGN.md", "daemon/SECURITY.md")
+    for page in PAGES
     for command in re.findall(r"`(lore [a-z][^`]*)`", (ROOT / page).read_text(encoding="utf-8"))
 ]
 REQUIRED = {"apply": ["-"], "restore": ["FOLDER"], "recall": ["words"]}

@@ -122,9 +122,9 @@ def index_line(index: Answer) -> str:
         done, total = progress.get("bytes_done", 0), progress["bytes_total"]
         parts.append(f"{done / total:.0%} of {size(total)}")
     if progress.get("messages"):
-        parts.append(f"{progress['messages']:,} messages read")
+        parts.append(f"{counted(progress['messages'], 'message')} read")
     if index.get("queue"):
-        parts.append(f"{index['queue']:,} files wait")
+        parts.append(f"{counted(index['queue'], 'file')} to read")
     if progress.get("latency_ms") is not None:
         parts.append(f"last change searchable after {seconds(progress['latency_ms'] / 1000)}")
     return ", ".join(parts)

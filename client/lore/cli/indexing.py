@@ -8,7 +8,7 @@ from typing import Any
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Answer, Invocation
 from lore.cli.progress import Progress
-from lore.cli.render import Screen, one_line
+from lore.cli.render import Screen, counted, one_line
 from lore.cli.times import ago, seconds, size
 
 WAIT_SLICE_SECONDS = 0.1
@@ -75,9 +75,8 @@ WAIT_LIMIT_SECONDS = 24 * 3600.0
 
 def index_sentence(done: Answer) -> str:
     """What was indexed, in one line."""
-    figures = [
-        f"{done[name]:,} {name}" for name in ("files", "sessions", "messages") if name in done
-    ]
+    words = ("file", "session", "message")
+    figures = [counted(int(done[f"{word}s"]), word) for word in words if f"{word}s" in done]
     rate = ""
     if done.get("bytes") and done.get("seconds"):
         rate = f" ({size(done['bytes'])} in {seconds(done['seconds'])})"

@@ -94,6 +94,9 @@ def snapshot(inv: Invocation) -> int:
     return REFUSED if refused else DONE
 
 
+NO_CONFLICTS = "no conflicts; `lore snapshot pending` lists statements that nobody has settled"
+
+
 def conflicts(inv: Invocation) -> int:
     """List conflicts; open ones unless asked otherwise."""
     o = inv.options
@@ -104,7 +107,7 @@ def conflicts(inv: Invocation) -> int:
         for conflict in found:
             views.show_conflict(screen, conflict)
 
-    return inv.show(answer, text, found=bool(found), empty="no open conflicts")
+    return inv.show(answer, text, found=bool(found), empty=NO_CONFLICTS)
 
 
 def clusters(inv: Invocation) -> int:
