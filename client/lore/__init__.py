@@ -6,7 +6,7 @@ nothing in a shim. The asyncio client is `lore.aio.Client`.
 
 TYPE_CHECKING = False  # not from typing: that import costs as much as a whole call
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from lore.client import Client as Client

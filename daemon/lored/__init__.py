@@ -1,3 +1,3 @@
 """`lored`: the memory daemon. `lored.main` is the composition root."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -22,7 +22,6 @@ A user adds a format in one of two ways:
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Final
 
 from lored.core.transcripts.place import Place
@@ -148,6 +147,8 @@ def unregister(name: str) -> None:
 
 def register_entry_points() -> dict[str, str]:
     """Adds the formats of installed packages. Returns name -> why it could not be added."""
+    from importlib.metadata import entry_points  # a tenth of the daemon's start
+
     problems: dict[str, str] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         try:
