@@ -211,6 +211,43 @@ def test_front_and_sdk_say_the_same(home: Path) -> None:
     assert end(process)[0] == 0
 
 
+def test_first_calls_need_no_sdk_and_are_answered_as_it_would(
+    served: RunningDaemon, project: Path
+) -> None:
+    process = start(served.home, project)
+
+    def call(number: int, name: str, **given: object) -> dict[str, Any]:
+        params = {"name": name, "arguments": given, "_meta": {"progressToken": number}}
+        say(process, {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        answer = hear(process)
+        assert answer["id"] == number
+        return answer
+
+    say(process, HELLO, GREETED)
+    hear(process)
+    stated = call(1, "remember", text="The first call finds no SDK", entities=["tool:mcp"])
+    assert "F1" in stated["result"]["content"][0]["text"]
+    asks: list[tuple[str, dict[str, object]]] = [
+        ("recall", {"id": "F1"}),
+        ("recall", {}),
+        ("forget", {"id": "F77"}),
+        ("sessions", {"messages": 5, "id": "x"}),
+    ]
+    before = [call(10 + n, name, **given) for n, (name, given) in enumerate(asks)]
+    loaded = Path(f"/proc/{process.pid}/maps")
+    if loaded.exists():
+        assert "pydantic_core" not in loaded.read_text()
+    unknown = call(20, "no_such_tool")
+    assert "no_such_tool" in unknown["error"]["message"]
+    after = [call(10 + n, name, **given) for n, (name, given) in enumerate(asks)]
+    for one, two in zip(before[:3], after[:3], strict=True):
+        assert json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+    assert before[1]["result"]["isError"]
+    # Arguments that no schema allows fail alone, whoever answers.
+    assert before[3].get("error") or before[3]["result"]["isError"]
+    assert end(process)[0] == 0
+
+
 def test_versions_are_those_of_the_sdk() -> None:
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 

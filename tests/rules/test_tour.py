@@ -6,7 +6,8 @@ from support import tour
 def test_the_recordings_are_real() -> None:
     page = tour.PAGE.read_text(encoding="utf-8")
     assert len(tour.commands(page)) > 20
-    assert tour.shape(tour.record(page)) == tour.shape(page)
+    played = tour.shape(tour.record(page))
+    assert played == tour.shape(page), "PYTHONPATH=tests python -m support.tour records it anew"
 
 
 def test_a_shape_keeps_words_and_drops_what_changes() -> None:

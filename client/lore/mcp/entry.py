@@ -24,7 +24,8 @@ def run(*, aliases: bool, workspace: str | None) -> int:
     _end_with_parent()
     offered = catalogue.TOOLS + (catalogue.alias_tools() if aliases else ())
     wire = Wire()
-    front = Front(wire, offered)
+    session_id = os.environ.get("LORE_SESSION")
+    front = Front(wire, offered, workspace, session_id)
     if not front.run():
         return 0
     try:
@@ -33,7 +34,7 @@ def run(*, aliases: bool, workspace: str | None) -> int:
         raise Unavailable(
             f"the MCP SDK is missing ({error.name}); run: pip install 'lored[mcp]'"
         ) from None
-    serve(wire, front, offered, workspace, os.environ.get("LORE_SESSION"))
+    serve(wire, front, offered, workspace, session_id)
     return 0
 
 

@@ -1,15 +1,16 @@
-"""The first moments: the handshake and the lists, answered before the SDK is loaded.
+"""The first moments: handshake, lists and first tool calls, answered before the SDK is loaded.
 
-Loading the official SDK takes 0.4 to 1 s of processor time, and agents start every server
+Loading the official SDK takes 0.4 to 1.4 s of processor time, and agents start every server
 before the user may type. So this part reads lines from standard input itself and answers what
 depends on nothing (`initialize`, `ping`, the lists of tools, prompts and templates) from
-`catalogue`. The first line that needs more, or a quiet moment after the handshake, brings the
-SDK in: it is given the handshake again, its answer to that is dropped, and everything that
-follows is its own.
+`catalogue`, and calls of tools from `tools`, one after the other. The first line that needs
+more, or a quiet moment after the handshake, brings the SDK in: it is given the handshake again,
+its answer to that is dropped, and everything that follows is its own.
 
 Failure cases: a line that is not JSON, a batch, an opening request other than `initialize`
 (newer protocols) all go to the SDK, unanswered. A version that is not in `VERSIONS` is
-answered with the newest of them, as the SDK does; a test keeps both lists equal.
+answered with the newest of them, as the SDK does; a test keeps both lists equal. A call in an
+odd form (an unknown tool, arguments that are no map, a task) goes to the SDK, too.
 """
 
 from __future__ import annotations
@@ -18,16 +19,24 @@ import json
 import os
 import select
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lore.mcp import catalogue
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from lore.mcp.tools import Tools
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocols with an `initialize` handshake, oldest first."""
 
 QUIET_SECONDS = 2.0
-"""Silence after the handshake after which the SDK is loaded, so that the first tool call does
-not wait for it; agents send their whole opening within one."""
+"""Silence after the handshake after which the SDK is loaded, so that no later request waits for
+it; agents send their whole opening within one."""
+
+INTERNAL = -32603
+"""JSON-RPC's code for an error of the server."""
 
 LINE_BYTES = 16 << 20
 """Longest line taken: beyond it the peer is not an MCP client."""
@@ -78,17 +87,30 @@ class Wire:
 
 
 class Front:
-    """The handshake before the SDK. `replay` is what the SDK must be told, `dropped` the id of
+    """What comes before the SDK. `replay` is what the SDK must be told, `dropped` the id of
     the one answer of it that was given already."""
 
-    def __init__(self, wire: Wire, tools: tuple[dict[str, Any], ...]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        tools: tuple[dict[str, Any], ...],
+        workspace: str | None,
+        session_id: str | None,
+    ) -> None:
         self._wire, self._tools = wire, tools
+        self._calls = _Calls(workspace, session_id)
         self.replay: list[bytes] = []
         self.dropped: object = None
         self.client = ""
 
     def run(self) -> bool:
         """Answer until the SDK is needed; False at the end of input."""
+        try:
+            return self._run()
+        finally:
+            self._calls.close()
+
+    def _run(self) -> bool:
         greeted = False
         while True:
             line = self._wire.read_line(QUIET_SECONDS if greeted else None)
@@ -105,20 +127,30 @@ class Front:
                 if method == "notifications/initialized":
                     self.replay.append(line)
                 continue
-            result = self._answer(str(method), message.get("params"))
+            try:
+                result = self._answer(str(method), message.get("params"))
+            except Exception as error:  # odd arguments: the request fails, not the server
+                self._send(message["id"], error={"code": INTERNAL, "message": str(error)})
+                continue
             if result is None or (greeted and method == "initialize"):
                 self.replay.append(line)
                 return True
             if method == "initialize":
                 greeted, self.dropped = True, message["id"]
                 self.replay.append(line)
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            self._wire.write_line(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
+            self._send(message["id"], result=result)
+
+    def _send(self, asked: object, **answer: dict[str, Any]) -> None:
+        document = {"jsonrpc": "2.0", "id": asked, **answer}
+        text = json.dumps(document, ensure_ascii=False)
+        self._wire.write_line(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def _answer(self, method: str, params: Any) -> dict[str, Any] | None:
         given = params if isinstance(params, dict) else {}
         if method == "initialize":
             return self._initialize(given)
+        if method == "tools/call":
+            return self._call(given)
         if given.get("cursor") is not None:
             return None
         if method == "ping":
@@ -131,6 +163,13 @@ class Front:
             return {"resourceTemplates": list(catalogue.TEMPLATES)}
         return None
 
+    def _call(self, given: dict[str, Any]) -> dict[str, Any] | None:
+        name, arguments = given.get("name"), given.get("arguments") or {}
+        known = any(tool["name"] == name for tool in self._tools)
+        if not known or not isinstance(arguments, dict) or "task" in given:
+            return None
+        return self._calls.call(str(name), arguments, self.client)
+
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any] | None:
         version, info = params.get("protocolVersion"), params.get("clientInfo")
         if not isinstance(version, str) or not isinstance(info, dict):
@@ -142,6 +181,32 @@ class Front:
             "serverInfo": catalogue.server_info(),
             "instructions": catalogue.INSTRUCTIONS,
         }
+
+
+class _Calls:
+    """Calls of tools one at a time, on an event loop that exists only if there are any."""
+
+    def __init__(self, workspace: str | None, session_id: str | None) -> None:
+        self._where = (workspace, session_id)
+        self._runner: asyncio.Runner | None = None
+        self._tools: Tools | None = None
+
+    def call(self, name: str, given: dict[str, Any], agent: str) -> dict[str, Any]:
+        """The result of one tool."""
+        import asyncio
+
+        from lore.mcp.tools import Tools
+
+        if self._runner is None or self._tools is None:
+            self._runner, self._tools = asyncio.Runner(), Tools(*self._where)
+            self._tools.agent = agent
+        return self._runner.run(self._tools.call(name, dict(given)))
+
+    def close(self) -> None:
+        """Hang up; the SDK opens a connection of its own."""
+        if self._runner is not None and self._tools is not None:
+            self._runner.run(self._tools.close())
+            self._runner.close()
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The official SDK's server over our tools. Loading this module costs most of a second, which
+"""The official SDK's server over our tools. Loading this module costs about a second, which
 is why front.py runs before it.
 """
 

@@ -57,7 +57,8 @@ class Tools:
         except LoreError as error:
             refusal = f"{error.code}: {error.message}"
             return {"content": [{"type": "text", "text": refusal}], "isError": True}
-        return {"content": [{"type": "text", "text": body}], "structuredContent": data}
+        content = [{"type": "text", "text": body}]
+        return {"content": content, "isError": False, "structuredContent": data}
 
     async def ask(self, method: str, params: Map) -> Map:
         """One wire call; None values are left out."""
