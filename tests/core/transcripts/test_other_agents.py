@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lored.core.transcripts import PARSERS
+from lored.core.transcripts.gemini_cli import typed_words
 from lored.core.transcripts.records import Compaction, Message, Record, Rollback
 from support.transcripts import (
     SAMPLES,
@@ -340,3 +341,9 @@ def test_kiro_conversations() -> None:
         ("edit", "a.md", "ok")
     ]
     assert damage(parser.parse_document("/k/c.json", b'{"turns":[]}')) == ["unknown_version:kiro"]
+
+
+def test_what_a_hook_gave_gemini_is_not_the_users_word() -> None:
+    given = "<hook_context># Facts\n• [F1] Deploys go through Argo</hook_context>\n\n"
+    assert typed_words(f"{given}How do deploys go here?") == ("user", "How do deploys go here?")
+    assert typed_words("<hook_context>cut short") == ("user", "")

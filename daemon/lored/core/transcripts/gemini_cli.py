@@ -31,6 +31,8 @@ _TOKENS: Final = (
     ("reasoning", "thoughts"),
 )
 _ID: Final = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,100})"')
+_HOOK: Final = re.compile(r"<hook_context>.*?(?:</hook_context>\s*|\Z)", re.DOTALL)
+"""What a hook gave, before the words of the user (Gemini CLI 0.61, seen in its own log)."""
 _FILES: Final = "--- Content from referenced files ---"
 
 
@@ -46,6 +48,8 @@ def session_of(path: str, head: bytes) -> str | None:
 
 def typed_words(text: str) -> tuple[Role, str]:
     """Role and words of a user message."""
+    if "<hook_context>" in text:
+        text = _HOOK.sub("", text)
     start = text.lstrip()
     if start.startswith(("<session_context>", "System: Please continue.", "/", "?")):
         return "context", text
