@@ -196,3 +196,11 @@ async def test_real_contradictions_are_reported(memory: Memory) -> None:
     ours = {theirs: own for own, theirs in names.items()}
     assert (await found(memory, "test_code_killpg.py 恒失败"))[0] in (ours["F4"], ours["F2"])
     assert ours["F12"] in await found(memory, "沙箱门禁引导 ALL GATES PASSED", limit=2)
+
+
+async def test_words_that_mean_nothing_find_nothing(memory: Memory) -> None:
+    """Something is always nearest by its vector: unknown words alone must not bring it up."""
+    await fill(memory)
+    for query in ("qwxzv blorf", "zzqx", "fnorbl quux gribble"):
+        assert await found(memory, query) == []
+    assert await found(memory, "qwxzv cache") != []

@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lored.core.quantized import quantize
 from lored.core.tokens import context_form, index_form, parse_query
+from lored.embed.base import STATIC
+from lored.embed.static import StaticEmbedder
 from lored.store import driver, migrate, pragmas
 from lored.store.pragmas import StoreKind
-from lored.store.search import matching, messages, text
+from lored.store.search import matching, messages, text, vectors
 from lored.store.search.columns import Columns
 from lored.store.search.matching import MESSAGES, Index, plan
 from lored.store.search.messages import Scope
@@ -156,3 +159,49 @@ def test_frequencies_are_counted_anew_when_the_store_has_grown(conn: driver.Conn
     conn.execute("COMMIT")
     assert plan(conn, MESSAGES, parse_query("kappa")).asked.information < before
     assert matching.size(conn, MESSAGES) == 1_399
+
+
+def test_a_message_without_a_time_is_of_no_date(conn: driver.Connection) -> None:
+    """400 days of messages, every tenth without a time."""
+    dated = [n for n in range(11, 401, 11) if n % 10]
+    for scope in (Scope(since=0), Scope(until=1_000 * DAY_US), Scope(since=0, until=10**18)):
+        assert sorted(ask(conn, "kappa", scope)) == dated
+    early = ask(conn, "kappa", Scope(until=56 * DAY_US))
+    assert sorted(early) == [11, 22, 33, 44, 55]
+
+
+@pytest.fixture(scope="module")
+def table() -> StaticEmbedder:
+    return StaticEmbedder()
+
+
+def test_words_that_mean_nothing_find_nothing(
+    conn: driver.Connection, table: StaticEmbedder
+) -> None:
+    """Something is always nearest; a question of unknown words needs more than that."""
+    texts = ["The car was repaired", "Bread needs flour and yeast", "Rain is expected tomorrow"]
+    conn.execute("BEGIN IMMEDIATE")
+    for number, one in enumerate(texts, 500):
+        conn.execute(
+            "INSERT INTO messages(id, session, key, position, role, text) VALUES(?, 1, ?, ?, 0, ?)",
+            (number, number.to_bytes(16, "big"), number, one),
+        )
+    text.index_messages(conn, [(500 + i, index_form(one), "") for i, one in enumerate(texts)])
+    rows = zip(range(500, 503), quantize(table.embed(texts)), strict=True)
+    vectors.put_messages(conn, STATIC, rows)
+    conn.execute("COMMIT")
+
+    def found(question: str) -> list[int]:
+        vector = table.embed([question])[0]
+        asked = {STATIC: vector} if vector.any() else {}
+        return [
+            hit.id
+            for hit in messages.search(
+                conn, Columns(), parse_query(question), asked, table.likeness, Scope(), 10
+            ).hits
+        ]
+
+    assert found("qwxzv blorf") == [] and found("zzqx fnorbl quux") == []
+    assert found("automobile repairing")[0] == 500  # `repair` stands there
+    assert found("vehicle")[0] == 500  # by meaning alone
+    assert found("qwxzv bread")[0] == 501  # a known word among unknown ones

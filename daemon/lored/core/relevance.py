@@ -18,6 +18,12 @@ LEAST: Final = 2.2
 LEAST_STATIC: Final = 1.0
 """Logits from which a hit is relevant."""
 
+LEAST_UNKNOWN: Final = -3.0
+LEAST_UNKNOWN_STATIC: Final = -2.0
+"""Evidence from which a hit answers a question none of whose words stands in the store, so that
+nonsense finds nothing. Of 256 questions of invented words to LoCoMo none had a hit above (one
+by the static table); of gold hits 95 % are (88 %)."""
+
 INFORMATION_MOST: Final = 3.0
 """More matched words than this are no better evidence."""
 
@@ -38,3 +44,9 @@ def evidence(
     weights, least = (_MODEL, LEAST) if by_model else (_STATIC, LEAST_STATIC)
     values = (1.0, soft, min(soft * information, INFORMATION_MOST), cosine or 0.0, near)
     return sum(w * v for w, v in zip(weights, values, strict=True)) - least
+
+
+def answers(evidence: float, *, known: bool, by_model: bool) -> bool:
+    """Whether a hit may answer one who asked for it. ``known``: a word of the question stands in
+    the store; else meaning alone must carry the hit, and something is always nearest."""
+    return known or evidence >= (LEAST_UNKNOWN if by_model else LEAST_UNKNOWN_STATIC)

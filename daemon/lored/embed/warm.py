@@ -151,6 +151,11 @@ class WarmModel:
             hello = await asyncio.wait_for(_frame(process), LOAD_SECONDS)
         except (TimeoutError, asyncio.IncompleteReadError):
             hello = {"error": "it did not load"}
+        except asyncio.CancelledError:
+            await process.kill()
+            process.close()
+            errors.cancel()
+            raise
         if "error" in hello:
             await process.kill()
             await errors

@@ -18,13 +18,13 @@ class StoreKind(Enum):
         return {"facts": 0x6C6F5246, "sessions": 0x6C6F5253}[self.value]
 
 
-MMAP_BYTES: Final = 256 << 20
-"""Scans of vectors cost 1.5x without mmap; address space only, shared with the page cache."""
-
 _COMMON: Final = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA temp_store=MEMORY",
-    f"PRAGMA mmap_size={MMAP_BYTES}",
+    # No mapping: it saves a search 5 % of its time and adds every page that was ever read to
+    # the resident memory (150 MB at 150,000 messages); and a store that another program cut
+    # off would end the daemon by SIGBUS instead of an error.
+    "PRAGMA mmap_size=0",
     "PRAGMA trusted_schema=OFF",
 )
 

@@ -5,11 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from lored import tied
+from support.daemon import RunningDaemon, start_daemon
+from support.wire import RawClient
 
 PARENT = """
 import subprocess, sys
@@ -60,3 +63,29 @@ def test_a_child_of_a_dead_parent_does_not_begin() -> None:
         [*tied.command("this")[:4], "1", "lored.no_such_module"], capture_output=True, check=False
     )
     assert done.returncode == 0 and done.stderr == b""
+
+
+def model_of(daemon: RunningDaemon, client: RawClient, *, loaded: bool) -> psutil.Process:
+    """The daemon's model process, begun by the context of a session that starts."""
+    client.hello()
+    client.call("context")
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = [one for one in daemon.children() if "lored.embed.process" in one.cmdline()]
+        if found and (not loaded or client.call("status")["embedding"].get("process")):
+            return found[0]
+        time.sleep(0.005)
+    raise AssertionError("no model process")
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_model_process_ends_with_its_daemon(home: Path, how: str, loaded: bool) -> None:
+    with start_daemon(home, may_be_dead=True) as daemon, daemon.connect() as client:
+        model = model_of(daemon, client, loaded=loaded)
+        daemon.remember_family()
+        if how == "killed":
+            daemon.kill()
+        else:
+            daemon.stop()
+        assert ended_within(model.pid, 2.0)

@@ -18,7 +18,7 @@ from lored.services.facts.scopes import (
     opened,
 )
 from lored.services.facts.views import Map, View
-from lored.services.moments import instant, now
+from lored.services.moments import instant, now, zone
 from lored.store.driver import Connection
 from lored.store.facts import bindings, conflicts, find, log
 from lored.store.facts import changes as facts_changes
@@ -106,7 +106,7 @@ async def _session(app: App, name: str) -> Map | None:
     def read(conn: Connection) -> Map | None:
         for ref in reading.find(conn, name):
             if ref.native_id == name:
-                return reading.briefs(conn, [ref.id]).get(ref.id)
+                return reading.briefs(conn, [ref.id], zone()).get(ref.id)
         return None
 
     return await app.registry.sessions.read(read)

@@ -67,6 +67,7 @@ class Context:
         if query:
             facts, episodes = await self._relevant(call, params, query, session_id, degraded)
         else:
+            self._prepare()
             facts = await self._useful(call, params) if "facts" in parts else []
             episodes = await self._last(call, params, 1, session_id) if "episodes" in parts else []
         given = self.receipts.given(session_id) if query else set()
@@ -97,6 +98,13 @@ class Context:
         lines = await self._last(call, params, last, None, anywhere=True)
         text, taken = budget.pack(budget.EPISODES_HEADING, lines, BUDGET_MOST)
         return {"text": text, "sessions": [line.receipt["session"] for line in taken]}
+
+    def _prepare(self) -> None:
+        """A session begins: its first prompt will want the model, which takes longer to start
+        than a hook may wait, and without it fewer prompts get anything."""
+        embedding = self._app.services.get("embedding")
+        if embedding is not None:
+            embedding.prepare()
 
     # -- what to choose from -----------------------------------------------------------------
 
@@ -132,7 +140,7 @@ class Context:
 
         def read(conn: Connection) -> list[tuple[Map, Map]]:
             page = listing.page(conn, filters, after=None, limit=count + 1)
-            briefs = stored.briefs(conn, page.ids)
+            briefs = stored.briefs(conn, page.ids, zone())
             return [(briefs[i], stored.summary(conn, i)) for i in page.ids if i in briefs]
 
         found = await self._app.registry.sessions.read(read)

@@ -72,6 +72,7 @@ class Embedding:
         self.columns = Columns()
         """The sessions store's columns in memory, for search and for the filling."""
         self.vectoring = Vectoring(app, self)
+        self._starting: set[asyncio.Future[Any]] = set()
 
     async def start(self) -> None:
         """Begin to fill in missing vectors."""
@@ -80,6 +81,9 @@ class Embedding:
     async def stop(self) -> None:
         """End the filling and the model process."""
         await self.vectoring.stop()
+        for task in list(self._starting):
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
         if self.warm is not None:
             await self.warm.stop()
 
@@ -140,6 +144,14 @@ class Embedding:
         if plain.any():
             found[STATIC] = plain
         return QueryVectors(text, found, degraded)
+
+    def prepare(self) -> None:
+        """Have the model's process started, if it is not running, for questions to come."""
+        if self.warm is not None and not self.warm.running:
+            task = asyncio.ensure_future(self.warm.start())
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+            task.add_done_callback(_retrieve)
 
     async def token_vectors(self, texts: Sequence[str], deadline_ms: float) -> list[Float32] | None:
         """Per text the unit vectors of its tokens, for deep recall; None when the model has

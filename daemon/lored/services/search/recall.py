@@ -18,7 +18,7 @@ from lored.core.quantized import Float32
 from lored.core.tokens import Query, parse_query
 from lored.embed.base import STATIC
 from lored.services.app import App, Call
-from lored.services.moments import instant, now
+from lored.services.moments import instant, now, zone
 from lored.services.search import deepening
 from lored.services.search.embedding import Embedding, QueryVectors, hurried
 from lored.services.sessions.reading import Sessions, bounded
@@ -252,7 +252,10 @@ class Recall:
         def read(conn: Connection) -> Map:
             scope = episodes.scope(conn, filters, session, roles)
             rows = episodes.newest(conn, scope, limit)
-            return {"sessions": episodes.grouped(conn, rows, aside, filters), "mode": "newest"}
+            return {
+                "sessions": episodes.grouped(conn, rows, aside, filters, zone()),
+                "mode": "newest",
+            }
 
         found = await self._app.registry.sessions.read(read)
         return {**found, "degraded": []}
@@ -263,7 +266,7 @@ class Recall:
         rows = [episodes.shown(hit, explain=explain) for hit in hits]
         return {
             "sessions": await self._app.registry.sessions.read(
-                lambda c: episodes.grouped(c, rows, aside, filters)
+                lambda c: episodes.grouped(c, rows, aside, filters, zone())
             )
         }
 

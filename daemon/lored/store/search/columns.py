@@ -95,7 +95,8 @@ class Columns:
         until: int | None = None,
     ) -> Mask:
         """Which messages are of the given sessions (None = all) and roles, and from ``since``
-        (microseconds, inclusive) to before ``until``; to the second."""
+        (microseconds, inclusive) to before ``until``; to the second. A message without a time is
+        of no date."""
         count = self.highest + 1
         owner = self._session[:count]
         if sessions is None:
@@ -110,7 +111,8 @@ class Columns:
         if since is not None:
             allowed &= self._second[:count] >= since // 1_000_000
         if until is not None:
-            allowed &= self._second[:count] <= (until - 1) // 1_000_000
+            second = self._second[:count]
+            allowed &= (second > OLDEST) & (second <= (until - 1) // 1_000_000)
         return allowed
 
     def owners(self, ids: "NDArray[np.int64]") -> "NDArray[np.int64]":

@@ -5,6 +5,7 @@ order of their best excerpt, each excerpt with the spoken messages beside it.
 """
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Any, Final
 
 from lored.core.clock import to_wire
@@ -172,14 +173,17 @@ def _excerpt(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def grouped(conn: Connection, excerpts: Sequence[Map], aside: int, filters: Filters) -> list[Map]:
+def grouped(
+    conn: Connection, excerpts: Sequence[Map], aside: int, filters: Filters, zone: tzinfo
+) -> list[Map]:
     """Excerpts by session: [{session: brief, score, excerpts[]}], best session first, excerpts
     in the order given, each with up to ``aside`` messages on both sides. When ``filters`` ask
-    for a deed, each session also has `deeds[]`: its last actions that are such."""
+    for a deed, each session also has `deeds[]`: its last actions that are such. ``zone``: of
+    the days in the lines of sessions."""
     order: dict[int, list[Map]] = {}
     for excerpt in excerpts:
         order.setdefault(excerpt["session"], []).append(excerpt)
-    briefs = reading.briefs(conn, order)
+    briefs = reading.briefs(conn, order, zone)
     answer = []
     for session, members in order.items():
         if session not in briefs:

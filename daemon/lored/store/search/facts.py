@@ -23,7 +23,7 @@ from lored.core.ranking import (
     rank,
     soft_covers,
 )
-from lored.core.relevance import evidence
+from lored.core.relevance import answers, evidence
 from lored.core.tokens import parse_query
 from lored.store.driver import Connection
 from lored.store.search import vectors
@@ -111,15 +111,14 @@ def search(
     order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
 
     def speaks(i: int) -> float:
-        model, cosine = _first(dense, i)
-        return evidence(
-            float(soft[i]),
-            fits[i].near,
-            asked.asked.information,
-            cosine,
-            by_model=model not in (None, STATIC_SEGMENT),
-        )
+        _, cosine = _first(dense, i)
+        information = asked.asked.information
+        return evidence(float(soft[i]), fits[i].near, information, cosine, by_model=by_model(i))
 
+    def by_model(i: int) -> bool:
+        return _first(dense, i)[0] not in (None, STATIC_SEGMENT)
+
+    order = [i for i in order if answers(speaks(i), known=index.known, by_model=by_model(i))]
     return [
         FactHit(
             rows[i],

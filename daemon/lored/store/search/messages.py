@@ -29,7 +29,7 @@ from lored.core.ranking import (
     rank,
     soft_covers,
 )
-from lored.core.relevance import evidence
+from lored.core.relevance import answers, evidence
 from lored.core.stored_text import decode
 from lored.core.tokens import Query
 from lored.store.driver import Connection
@@ -42,7 +42,7 @@ from lored.store.search.stemming import stem
 WORD_CANDIDATES: Final = 150
 """Best rows of the text index."""
 
-SIGN_CANDIDATES: Final = 500
+SIGN_CANDIDATES: Final = 300
 """Rows of a scan of sign bits whose cosine is taken exactly, of the best model; 3 us each."""
 
 NEAR_CANDIDATES: Final = 100
@@ -264,11 +264,19 @@ def _ranked(
         )
     )
     order = sorted(range(len(rows)), key=lambda i: (-ranked.scores[i], -rows[i]))
-    hits = []
-    for i in order[:limit]:
+    hits: list[MessageHit] = []
+    for i in order:
+        if len(hits) == limit:
+            break
         number, session, position, role, at, text, record_key, _ = read[rows[i]]
         model = next((name for name, c in cosines.items() if not np.isnan(c[i])), None)
         cosine = None if model is None else float(cosines[model][i])
+        by_model = model not in (None, STATIC_SEGMENT)
+        speaks = evidence(
+            float(soft[i]), fits[i].near, wanted.asked.information, cosine, by_model=by_model
+        )
+        if not answers(speaks, known=found.known, by_model=by_model):
+            continue
         hits.append(
             MessageHit(
                 number,
@@ -284,13 +292,7 @@ def _ranked(
                 float(soft[i]),
                 cosine,
                 model,
-                evidence(
-                    float(soft[i]),
-                    fits[i].near,
-                    wanted.asked.information,
-                    cosine,
-                    by_model=model not in (None, STATIC_SEGMENT),
-                ),
+                speaks,
             )
         )
     covered = {name: float((~np.isnan(column)).mean()) for name, column in cosines.items()}

@@ -6,7 +6,7 @@ absent values left out. Native session ids are the ids that callers see.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -66,7 +66,7 @@ def find(conn: Connection, name: str) -> list[SessionRef]:
     return []
 
 
-def briefs(conn: Connection, ids: Iterable[int], zone: tzinfo = UTC) -> dict[int, dict[str, Any]]:
+def briefs(conn: Connection, ids: Iterable[int], zone: tzinfo) -> dict[int, dict[str, Any]]:
     """The wire briefs of sessions by row id, with days in ``zone``; unknown ids are left out."""
     wanted = list(ids)
     found: dict[int, dict[str, Any]] = {}
