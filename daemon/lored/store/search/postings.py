@@ -16,14 +16,16 @@ as phrases too and count .6 (research/retrieval 3.2).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lored.core.ranking import Floats
-from lored.core.tokens import quote
+from lored.core.tokens import Word, quote
 from lored.store.driver import Connection
+from lored.store.search import known_rows
 from lored.store.search.matching import Index, Plan
 from lored.store.search.stemming import stem
 
@@ -39,6 +41,8 @@ conversations 0-4, and on the others."""
 
 PHRASE_WEIGHT: Final = 0.6
 """Weight of phrases beside single words (research/retrieval 3.2, tricks)."""
+
+_known = known_rows.KnownRows()
 
 LENGTHS_MOST: Final = 200
 """Rows whose length is looked up to choose candidates; 3 us each. With 500 nothing more was
@@ -70,7 +74,13 @@ class Postings:
         table = np.zeros(max(int(rows[-1]) for _, rows in lists) + 1)
         for idf, rows in lists:
             table[rows] += idf
-        found = np.flatnonzero(table)
+        every = np.concatenate([rows for _, rows in lists])
+        # A row stands here once for each list that has it: so many are the best ones at most.
+        most = max(limit, LENGTHS_MOST if lengths is not None else 0) * len(lists)
+        if len(every) > most:
+            values = table[every]
+            every = every[values >= np.partition(values, -most)[-most]]
+        found = np.unique(every)
         scores = table[found]
         if lengths is not None:
             found, scores = _first(found, scores, max(LENGTHS_MOST, limit))
@@ -100,15 +110,24 @@ def postings(
 ) -> Postings:
     """Look up the words and phrases of ``plan``; ``allowed`` keeps the rows that may be found."""
     found = Postings()
+    state = known_rows.state(conn) if index.kept else None
+
+    def look_up(word: Word, above: int) -> Ids:
+        expression = quote(word)
+        read = partial(_rows, conn, index, expression)
+        if state is None:
+            return read(above)
+        return _known.get(state, expression, above, plan.rows, read)
+
     for word, oldest in plan.words:
-        rows = _rows(conn, index, quote(word), oldest)
+        rows = look_up(word, oldest)
         share = 1 - oldest / max(plan.rows, 1)
         idf = _idf(plan.rows, int(len(rows) / max(share, 1e-6)))
         kept = rows if allowed is None else allowed(rows)
         found.known |= len(rows) > 0
         found.words.append((stem([word.text.lower()])[0], idf, kept))
     for word in plan.phrases:
-        rows = _rows(conn, index, quote(word), 0)
+        rows = look_up(word, 0)
         idf = _idf(plan.rows, len(rows))
         found.phrases.append((idf, rows if allowed is None else allowed(rows)))
     return found

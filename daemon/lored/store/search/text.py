@@ -12,7 +12,7 @@ from typing import Final
 from lored.core.tokens import index_form
 from lored.store.driver import Connection, Error
 from lored.store.search import facts as fact_search
-from lored.store.search import packing
+from lored.store.search import known_rows, packing
 
 MESSAGE_TABLES: Final = ("message_stems",)
 FACT_TABLES: Final = ("fact_stems",)
@@ -83,6 +83,7 @@ def remove_fact(conn: Connection, rowid: int) -> None:
             f"INSERT INTO {table}({table}, rowid, text, ctx) VALUES('delete', ?, ?, ?)", tuple(row)
         )
     conn.execute("DELETE FROM fact_texts WHERE id = ?", (rowid,))
+    known_rows.removed(conn)
 
 
 def search_facts(conn: Connection, query: str, k: int) -> list[tuple[int, float]]:
