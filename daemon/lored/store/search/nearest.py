@@ -38,6 +38,9 @@ The segments asked longest ago go first, to be read again when they are asked.""
 
 ROW_BATCH: Final = 500
 
+LOADED_ROWS: Final = 8_192
+"""Rows taken into memory at once: their floating-point form takes four times their bytes."""
+
 
 @dataclass(slots=True)
 class _Held:
@@ -183,11 +186,11 @@ def _table(conn: Connection, segment: Segment) -> VectorTable:
             rows = conn.execute(
                 "SELECT fact, vector FROM fact_vectors WHERE segment = ? AND change > ?",
                 (segment.number, held.change),
-            ).fetchall()
-            if rows:
-                vectors = np.frombuffer(b"".join(row[1] for row in rows), dtype=np.int8)
+            )
+            while part := rows.fetchmany(LOADED_ROWS):
+                vectors = np.frombuffer(b"".join(row[1] for row in part), dtype=np.int8)
                 held.table.put(
-                    np.array([row[0] for row in rows], dtype=np.int64),
+                    np.array([row[0] for row in part], dtype=np.int64),
                     vectors.reshape(-1, segment.dimension),
                 )
             held.change = changes
