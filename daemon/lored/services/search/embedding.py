@@ -127,8 +127,8 @@ class Embedding:
     async def query(self, text: str, deadline_ms: float | None = None) -> QueryVectors:
         """The vectors of ``text``: the model's if it comes in time, and the static one.
 
-        ``deadline_ms``: how long to wait; default: `DEADLINE_MS`, or `COLD_MS` when the
-        process must be started first. Never raises.
+        ``deadline_ms``: how long a hurried caller waits, and not at all for a process that
+        must be started first; default: `DEADLINE_MS`, or `COLD_MS` for a start. Never raises.
         """
         found: dict[str, Float32 | None] = {}
         degraded = None
@@ -203,11 +203,14 @@ class Embedding:
         if cached is not None:
             self._cache.move_to_end(text)
             return cached
-        wait = deadline_ms if deadline_ms is not None else DEADLINE_MS if warm.running else COLD_MS
-        wait = min(wait, _hurry.get() or wait)
+        hurry = _hurry.get() if deadline_ms is None else deadline_ms
+        wait = hurry or (DEADLINE_MS if warm.running else COLD_MS)
         # Not cancelled with the wait: a process that is being started is there for the next.
         task = asyncio.ensure_future(warm.embed([text]))
         task.add_done_callback(_retrieve)
+        if hurry is not None and not warm.running:
+            # A start takes longer than any hurried caller can wait: words and the table answer.
+            raise ModelDown("the model is being started")
         vectors = await asyncio.wait_for(asyncio.shield(task), wait / 1000)
         vector: Float32 = vectors[0]
         self._cache[text] = vector

@@ -44,7 +44,7 @@ QUERY_CHARS: Final = 10_000
 DEEP_HITS: Final = 30
 """Hits that deep mode reads again (research/retrieval 3.6)."""
 
-RELEVANT_MS: Final = 100
+RELEVANT_MS: Final = 50
 """For the model's vector of a prompt: hooks have 150 ms in all (design/trust.md)."""
 
 AGENT_NAMES: Final = frozenset(
