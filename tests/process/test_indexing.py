@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -339,6 +340,28 @@ def test_a_start_with_nothing_new_to_read_ends_idle(home: Path) -> None:
             client.hello()
             client.call("index_wait")
             until(lambda: client.call("index_status")["state"] == "idle", "idle")
+
+
+def test_a_package_replaced_under_the_daemon_is_said_and_loses_nothing(home: Path) -> None:
+    session_path(home / "user", ONE).write_bytes(said(ONE, "hello", 1))
+    code = (
+        "import lored; lored.__version__ = '0.0.1'; "
+        "import sys; from lored.main import main; sys.exit(main(['run']))"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    with start_daemon(home, command=command) as old, old.connect(60) as client:
+        client.hello()
+
+        def reason() -> Any:
+            modes = client.call("status")["degraded"]
+            return next((mode for mode in modes if mode["name"] == "index_waits"), None)
+
+        assert until(reason, "the reason")["remedy"] == "lore restart"
+        assert client.call("remember_fact", text="facts go on")["created"]
+    with start_daemon(home) as daemon, daemon.connect(60) as client:
+        client.hello()
+        assert client.call("index_wait")["failed"] == 0
+        assert [s["id"] for s in client.call("sessions", everywhere=True)["sessions"]] == [ONE]
 
 
 def test_sources_are_switched_and_kept_over_a_restart(home: Path) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
-from lored import tied
+from lored import __version__, tied
 from lored.child import Child
 from lored.core.batches import Batch, unpack
 from lored.ingest import frames
@@ -76,6 +76,8 @@ class Pipeline:
         self._number = 0
         self._idle: asyncio.TimerHandle | None = None
         self.starts = 0
+        self.replaced = False
+        """Our package on disk is not the one that this process runs."""
 
     @property
     def pid(self) -> int | None:
@@ -195,7 +197,7 @@ class Pipeline:
         self.starts += 1
         try:
             async with asyncio.timeout(READY_SECONDS):
-                kind, *_ = await self._frame(process)
+                kind, _, *release = await self._frame(process)
             if kind != "ready":
                 raise frames.BrokenFrame("no greeting")
         except (_Died, frames.BrokenFrame, TimeoutError, ValueError) as error:
@@ -204,6 +206,11 @@ class Pipeline:
         except BaseException:
             await self._kill(process)
             raise
+        if release != [__version__]:
+            # Replaced on disk while this daemon runs: the two need not understand each other.
+            await self._kill(process)
+            self.replaced = True
+            raise Broken(f"another release is installed than this daemon's, {__version__}")
         self._process = process
         self._log.info("worker started", worker=process.pid)
         return process

@@ -29,6 +29,7 @@ from typing import Any, BinaryIO, Final
 
 import msgpack
 
+from lored import __version__
 from lored.core import summary
 from lored.core.batches import pack
 from lored.core.transcripts import PARSERS
@@ -91,7 +92,7 @@ class _Worker:
         self._bytes_read = 0
 
     def serve(self) -> None:
-        self._send("ready")
+        self._send("ready", __version__)
         while True:
             frame = frames.read(self._source)
             if frame is None:

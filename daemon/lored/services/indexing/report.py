@@ -154,7 +154,9 @@ class IndexReport:
             modes.append(("no_index", indexing.sources.problem, "then: lore restart"))
         if indexing.trouble:
             remedy = "free space, or check the disk; it goes on by itself"
-            if indexing.pipeline.broken_until is not None:
+            if indexing.pipeline.replaced:
+                remedy = "lore restart"
+            elif indexing.pipeline.broken_until is not None:
                 remedy = "see lore logs; it is tried again within a minute"
             modes.append(("index_waits", indexing.trouble, remedy))
         if any(root.limited for root in indexing.roots.values()):
