@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
-from lore import handshake, paths
+from lore import handshake, paths, realms
 from lore.calls import AsyncCalls
 from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout
 from lore.policy import EventQueue, Lost, hello_words, may_repeat, pause_after, seconds_of
@@ -50,7 +50,7 @@ class Client(AsyncCalls):
     ) -> None:
         self._hello = hello_words(name, workspace, session_id)
         self._timeout, self._start, self._start_timeout = timeout, start, start_timeout
-        self._paths = where or paths.resolve()
+        self._paths = where or realms.here(workspace)
         self._connection: _Connection | None = None
         self._opening = asyncio.Lock()
 

@@ -4,7 +4,7 @@ launch.py, the rules of waiting and repeating to policy.py.
 
 import time
 
-from lore import handshake, paths
+from lore import handshake, paths, realms
 from lore.calls import Calls
 from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout, Unavailable
 from lore.policy import (
@@ -40,7 +40,8 @@ class Client(Calls):
     - `start`: whether a daemon may be started and, if older, replaced.
     - `start_timeout`: seconds a start may take (default launch.START_SECONDS).
     - `budget`: seconds for everything this object ever does; implies `start=False`. For hooks.
-    - `where`: the paths to use, default those of the environment.
+    - `where`: the paths to use, default those of the realm that `workspace`, else the current
+      directory, belongs to.
 
     Raises `Unavailable` (with ``data['sandboxed']`` where sockets are refused),
     `Incompatible`, and in calls every class of `lore.errors`.
@@ -61,7 +62,7 @@ class Client(Calls):
         self._deadline = None if budget is None else time.monotonic() + budget
         self._start = start and budget is None
         self._start_timeout, self._timeout = start_timeout, timeout
-        self._paths = where or paths.resolve()
+        self._paths = where or realms.here(workspace)
         self._hello = hello_words(name, workspace, session_id)
         self._events = EventQueue()
         self._link: handshake.Link | None = self._open()

@@ -107,7 +107,7 @@ def _start(paths: Paths, deadline: float, seconds: float) -> Stream:
         if not started:
             if spawn.holder(paths) is None:
                 started = True
-                pid = None if spawn.start_by_systemd() else spawn.start_detached(paths)
+                pid = None if spawn.start_by_systemd(paths) else spawn.start_detached(paths)
         elif pid is not None and not spawn.is_alive(pid):
             ended_at = ended_at or time.monotonic()
             if time.monotonic() - ended_at > _GRACE_SECONDS:

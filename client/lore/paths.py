@@ -4,7 +4,7 @@ Pure except for `lstat` on the runtime directory; never creates anything. The or
 socket is: `LORE_SOCKET`; under `LORE_HOME` if set; `$XDG_RUNTIME_DIR` if absolute, ours and
 0700; `/run/user/<uid>` if it exists and is ours; else a 0700 folder in the state directory.
 TMPDIR and abstract sockets are never used: both let client and daemon disagree or let others
-in. A realm (`LORE_REALM`) moves data, state and socket to names of its own.
+in. A realm (`LORE_REALM`, or a rule: realms.py) moves data, state and socket to names of its own.
 """
 
 import os
@@ -12,6 +12,10 @@ import stat
 import sys
 
 from lore.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOCKET_PATH_LIMIT = 103 if sys.platform == "darwin" else 107
 """Bytes in sun_path without the NUL (Linux unix(7) 108, macOS 104)."""
@@ -62,7 +66,7 @@ class Paths:
         self.socket = socket
 
 
-def resolve(env: "dict[str, str] | os._Environ[str] | None" = None) -> Paths:
+def resolve(env: "Mapping[str, str] | None" = None) -> Paths:
     """Resolve all locations from an environment (default: the process's own).
 
     Raises `Invalid` when no home can be found, a path is relative, the realm's name is not
@@ -71,8 +75,8 @@ def resolve(env: "dict[str, str] | os._Environ[str] | None" = None) -> Paths:
     if env is None:
         env = os.environ
     realm = env.get("LORE_REALM", "")
-    if realm and not realm.replace("-", "").replace("_", "").isalnum():
-        raise Invalid(f"LORE_REALM={realm!r}: use letters, digits, '-' and '_' only")
+    if realm:
+        check_realm("LORE_REALM", realm)
     leaf = "lore" + (f"-{realm}" if realm else "")
     home = env.get("LORE_HOME")
     if home:
@@ -102,12 +106,18 @@ def resolve(env: "dict[str, str] | os._Environ[str] | None" = None) -> Paths:
     )
 
 
+def check_realm(where: str, realm: str) -> None:
+    """Raises `Invalid` for a name that is not a plain word; ``where`` it stands."""
+    if not realm.replace("-", "").replace("_", "").isalnum():
+        raise Invalid(f"{where}={realm!r}: use letters, digits, '-' and '_' only")
+
+
 def _check_absolute(name: str, path: str) -> None:
     if not path.startswith("/"):
         raise Invalid(f"{name}={path!r}: must be an absolute path")
 
 
-def _xdg(env: "dict[str, str] | os._Environ[str]", name: str, default: str) -> str:
+def _xdg(env: "Mapping[str, str]", name: str, default: str) -> str:
     """The XDG base directory; relative values are ignored as the specification says."""
     path = env.get(name, "")
     if path.startswith("/"):
@@ -125,7 +135,7 @@ def _xdg(env: "dict[str, str] | os._Environ[str]", name: str, default: str) -> s
     return home.rstrip("/") + "/" + default
 
 
-def _runtime(env: "dict[str, str] | os._Environ[str]", leaf: str) -> "str | None":
+def _runtime(env: "Mapping[str, str]", leaf: str) -> "str | None":
     uid = os.getuid()
     for path in (env.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"):
         if not path.startswith("/"):

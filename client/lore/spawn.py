@@ -35,13 +35,13 @@ _NOT_INHERITED = (
 _SYSTEMCTL_SECONDS = 2.0
 
 
-def start_by_systemd() -> bool:
+def start_by_systemd(paths: Paths) -> bool:
     """Ask the user's systemd for our units; False when it does not manage them.
 
     Only for the default paths, which are all that the units serve. An active socket unit that
     nobody can connect to has lost its socket file: it is restarted with its service.
     """
-    if any(os.environ.get(name) for name in ("LORE_HOME", "LORE_REALM", "LORE_SOCKET")):
+    if paths.realm or any(os.environ.get(name) for name in ("LORE_HOME", "LORE_SOCKET")):
         return False
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
     if not os.path.exists(runtime + "/systemd/private") or not shutil.which("systemctl"):
@@ -110,6 +110,7 @@ def start_detached(paths: Paths) -> int:
     """
     words = command()
     env = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    env["LORE_REALM"] = paths.realm
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     output = os.open(output_file(paths), flags, 0o600)
     try:

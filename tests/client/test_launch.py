@@ -273,20 +273,20 @@ def test_systemd_is_asked_only_for_the_default_paths(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("LORE_HOME", "/somewhere")
-    assert not spawn.start_by_systemd()
+    assert not spawn.start_by_systemd(resolve())
     assert not record.exists()
     monkeypatch.delenv("LORE_HOME")
-    assert not spawn.start_by_systemd()
+    assert not spawn.start_by_systemd(resolve())
     (tmp_path / "state").write_text("ActiveState=inactive\nUnitFileState=enabled\n")
-    assert spawn.start_by_systemd()
+    assert spawn.start_by_systemd(resolve())
     (tmp_path / "state").write_text("ActiveState=active\nUnitFileState=enabled\n")
-    assert spawn.start_by_systemd()
+    assert spawn.start_by_systemd(resolve())
     asked = [line.split()[1] for line in record.read_text().splitlines()]
     assert asked == ["show", "show", "start", "show", "restart"]
     script.write_text("#!/bin/sh\nexit 1\n")
-    assert not spawn.start_by_systemd()
+    assert not spawn.start_by_systemd(resolve())
     (tmp_path / "systemd" / "private").unlink()
-    assert not spawn.start_by_systemd()
+    assert not spawn.start_by_systemd(resolve())
 
 
 def test_nothing_is_started_by_a_look(where: Paths) -> None:

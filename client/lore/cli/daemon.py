@@ -98,7 +98,7 @@ def show_status(screen: Screen, answer: Answer) -> None:
     if answer.get("started_at"):
         head.append(f"started {ago(answer['started_at'])}")
     screen.say(screen.paint("  ".join(head), "bold"))
-    rows = [(name, str(answer[name])) for name in ("socket", "data") if answer.get(name)]
+    rows = [(name, str(answer[name])) for name in ("realm", "socket", "data") if answer.get(name)]
     stores = [f"{s.get('name')} {size(s.get('bytes', 0))}" for s in answer.get("stores", ())]
     rows += [("stores", ", ".join(stores))] if stores else []
     if isinstance(answer.get("index"), dict):

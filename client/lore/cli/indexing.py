@@ -45,7 +45,7 @@ def wait_for_index(inv: Invocation, accepted: Answer) -> Answer:
     limit = inv.options.timeout or WAIT_LIMIT_SECONDS
 
     def wait() -> Answer:
-        with Client(name="lore", start=False) as waiting:
+        with Client(name="lore", start=False, where=inv.paths) as waiting:
             return waiting.call("index_wait", ticket, timeout=limit)
 
     with (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from lore import paths
+from lore import paths, realms
 from lore.cli.arguments import Usage
 from lore.cli.render import Screen
 from lore.errors import Unavailable
@@ -62,7 +62,7 @@ class Invocation:
     def paths(self) -> paths.Paths:
         """Where socket, stores and logs of this environment are."""
         if self._paths is None:
-            self._paths = paths.resolve()
+            self._paths = realms.here(self.workspace)
         return self._paths
 
     @property
@@ -97,7 +97,12 @@ class Invocation:
         from lore.client import Client
 
         try:
-            return Client(workspace=self.workspace, name="lore", timeout=self.options.timeout)
+            return Client(
+                workspace=self.workspace,
+                name="lore",
+                timeout=self.options.timeout,
+                where=self.paths,
+            )
         except Unavailable as error:
             if not error.data.get("sandboxed"):
                 raise

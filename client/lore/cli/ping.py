@@ -7,7 +7,7 @@ daemon, since a started one would prove nothing.
 import sys
 import time
 
-from lore import paths
+from lore import realms
 from lore.cli import quick
 from lore.errors import LoreError
 
@@ -40,7 +40,7 @@ def ask(seconds: float) -> "dict[str, Any]":
 
     Raises `Unavailable` when nobody listens or answers within ``seconds``.
     """
-    where = paths.resolve()
+    where = realms.here()
     started = time.monotonic()
     answer = quick.ask(where, [("ping", {})], started + seconds)
     answer["ms"] = round((time.monotonic() - started) * 1000, 2)

@@ -121,7 +121,7 @@ def _call(
     method: str, params: "dict[str, Any]", agent: str, given: events.Input, deadline: float
 ) -> "dict[str, Any]":
     """One call with a hello before it, in one write; starts a daemon for later if none is there."""
-    from lore import __version__, paths
+    from lore import __version__, realms
     from lore.cli import quick
     from lore.errors import Unavailable
     from lore.wire.limits import PROTOCOL_MAX, PROTOCOL_MIN
@@ -131,22 +131,23 @@ def _call(
         "version": __version__,
         "protocol": [PROTOCOL_MIN, PROTOCOL_MAX],
     }
+    where = realms.here(given.cwd)
     try:
-        return quick.ask(paths.resolve(), [("hello", hello), (method, params)], deadline)
+        return quick.ask(where, [("hello", hello), (method, params)], deadline)
     except Unavailable:
         if "context" in method and os.environ.get("LORE_NO_SPAWN", "") in ("", "0"):
-            _start_for_later()
+            _start_for_later(where.realm)
         raise
 
 
-def _start_for_later() -> None:
-    """Start the daemon from a process of its own, which keeps the rules of starting (spawn
-    lock, systemd); nobody waits for it."""
+def _start_for_later(realm: str) -> None:
+    """Start the realm's daemon from a process of its own, which keeps the rules of starting
+    (spawn lock, systemd); nobody waits for it."""
     quiet = os.open(os.devnull, os.O_RDWR)
     os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-m", "lore.cli.main", "call", "ping"],
-        os.environ,
+        {**os.environ, "LORE_REALM": realm},
         file_actions=[(os.POSIX_SPAWN_DUP2, quiet, fd) for fd in (0, 1, 2)],
         setpgroup=0,
     )

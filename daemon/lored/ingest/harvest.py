@@ -188,6 +188,11 @@ class Harvest:
         summary is never behind what is stored, wherever the reading is cut."""
         folds: dict[str, tuple[bytes, str]] = {}
         patches: dict[str, dict[str, Any]] = {}
+        for name in tuple(self._touched):
+            book = self._books[name]
+            named = book.patch.get("cwd") or book.known.fields.get("cwd")
+            if not named and self._excluded(""):
+                self._bar(name, book)
         for name in self._touched:
             book = self._books[name]
             summary.fold(book.known.fold, book.records)

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lore import realms
 from lore.errors import Invalid
 from lored.runtime.logs import LEVELS
 from lored.services import settings
@@ -45,6 +46,10 @@ def load(path: str, env: Mapping[str, str] | None = None) -> Settings:
         settings.merge(found, {})
     except Invalid as error:
         raise Invalid(f"{path}: {error.message.removeprefix('config.toml: ')}") from None
+    try:
+        realms.parse(found.get("realms", {}))
+    except Invalid as error:
+        raise Invalid(f"{path}: {error.message}") from None
     merged = settings.merge(found, dict(os.environ if env is None else env))
     if merged.log_level not in LEVELS:
         raise Invalid(f"setting log_level: {merged.log_level!r} is none of {', '.join(LEVELS)}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from lore import realms
 from lored.rpc import handlers
 from lored.rpc.meters import meter_server
 from lored.rpc.server import Server
@@ -47,7 +48,12 @@ class House:
             backups_dir=paths.backups_dir,
             rules=statements.rules(ground.settings),
         )
-        workspaces = Workspaces(registry, os.path.expanduser("~"))
+        workspaces = Workspaces(
+            registry,
+            os.path.expanduser("~"),
+            realm=paths.realm,
+            rules=realms.parse(ground.settings.realms),
+        )
         self.app = App(paths, ground.settings, registry, Events(), workspaces)
         self.health = Health(self.app)
         self.handlers = handlers.load()
@@ -111,6 +117,7 @@ class House:
 
     async def settings_changed(self) -> None:
         """The settings of the app are new ones: tell whoever keeps some."""
+        self.app.workspaces.realm_rules = realms.parse(self.app.settings.realms)
         for name, service in self.app.services.items():
             if hasattr(service, "settings_changed"):
                 try:

@@ -88,6 +88,10 @@ class Settings:
     )
     log_level: str = _setting("info", "debug, info, warning or error")
     sources: dict[str, Any] = _setting({}, "Per agent: enabled = true|false, roots = [...]")
+    realms: dict[str, Any] = _setting(
+        {},
+        'Per realm its folders, e.g. { client-a = ["~/clients/a"] }: stores and daemon of its own',
+    )
     exclude: list[str] = _setting([], "path:GLOB, workspace:PATH or agent:NAME, never read")
 
 

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from lore import realms
 from lore.errors import Conflict, Invalid, NotFound, Unavailable
 from lored.core.clock import SECOND
 from lored.services import identity
@@ -45,8 +46,14 @@ class Workspace(NamedTuple):
 class Workspaces:
     """Resolver and register of workspaces."""
 
-    def __init__(self, registry: Registry, home: str) -> None:
+    def __init__(
+        self, registry: Registry, home: str, *, realm: str = "", rules: realms.Rules = ()
+    ) -> None:
+        """``rules`` say to which realm a folder belongs; those of others than ``realm`` are
+        refused."""
         self._registry = registry
+        self._realm = realm
+        self.realm_rules = rules
         self._barren = identity.barren_directories(home)
         self._known: dict[str, rows.Row] = {}
         self._by_inode: dict[tuple[int, int], str] = {}
@@ -91,10 +98,22 @@ class Workspaces:
         cached = self._cache.get(path_or_id)
         if cached is not None and cached[0] > time.monotonic():
             return cached[1]
+        await self._check_realm(path_or_id)
         found = await self._look(path_or_id)
         workspace = None if found is None else await self._register(found)
         self._store(path_or_id, workspace)
         return workspace
+
+    async def _check_realm(self, path: str) -> None:
+        if not self.realm_rules:
+            return
+        realm = await asyncio.to_thread(realms.of, path, self.realm_rules)
+        if realm != self._realm:
+            name = f"the realm {realm}" if realm else "no realm"
+            raise Invalid(
+                f"workspace {path} belongs to {name}, this memory is that of "
+                f"{self._realm or 'no realm'}; nothing is shared between realms"
+            )
 
     def get(self, workspace_id: str) -> Workspace:
         """A known workspace by id; raises `NotFound`."""

@@ -54,6 +54,7 @@ class Indexing:
             app.settings,
             os.environ,
             os.path.expanduser("~"),
+            realm=app.paths.realm,
         )
         self._work = asyncio.Event()
         self.looking = Looking(

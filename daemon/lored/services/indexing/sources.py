@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lore import realms
 from lore.errors import Invalid, NotFound
 from lored.core.transcripts import Root, default_roots
 from lored.ingest.discover import RootSpec
@@ -36,8 +37,16 @@ class SourceRoot:
 class Sources:
     """The roots and rules in force. Methods that change something write the file first."""
 
-    def __init__(self, path: str, settings: Settings, env: Mapping[str, str], home: str) -> None:
-        self._path = path
+    def __init__(
+        self,
+        path: str,
+        settings: Settings,
+        env: Mapping[str, str],
+        home: str,
+        *,
+        realm: str = "",
+    ) -> None:
+        self._path, self._realm = path, realm
         self._settings = settings
         self._env, self._home = env, home
         self._chosen: dict[str, Any] = {"enabled": {}, "roots": [], "removed": [], "exclude": []}
@@ -190,6 +199,8 @@ class Sources:
     def rules(self) -> list[str]:
         """All exclude rules, those of the configuration first."""
         fixed = [check(rule) for rule in self._settings.exclude]
+        for folder, realm in realms.parse(self._settings.realms):
+            fixed.append(f"realm:{'own' if realm == self._realm else 'other'}:{folder}")
         return list(dict.fromkeys([*fixed, *self._chosen["exclude"]]))
 
     def exclusion(self) -> Exclusion:
