@@ -1,6 +1,7 @@
 """Search of messages on a real store: what the index says, what is left out, what is found."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from lored.store.search.columns import Columns
 from lored.store.search.matching import MESSAGES, Index, plan
 from lored.store.search.messages import Scope
 from lored.store.search.postings import lengths, postings
+from lored.store.search.stemming import stem
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 DAY_US = 86_400_000_000
@@ -128,6 +130,15 @@ def test_filters_hold_for_words(conn: driver.Connection) -> None:
     assert sorted(ask(conn, "kappa", Scope(sessions=frozenset({1})))) == list(range(44, 401, 44))
     late = ask(conn, "kappa", Scope(since=200 * DAY_US))
     assert sorted(late) == [n for n in range(11, 401, 11) if n >= 200 and n % 10]
+
+
+def test_stems_are_those_of_the_index_and_shared_by_threads() -> None:
+    words = ["running", "caches", "utf8", "x2", "ponies", "用", "a", "relational"]
+    expected = ["run", "cach", "utf8", "x2", "poni", "用", "a", "relat"]
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda n: stem([*words, f"worker{n}ing"]), range(40)):
+            assert found[:-1] == expected and found[-1].endswith("ing") is False
+    assert stem([]) == []
 
 
 def test_a_message_taken_out_is_not_found(conn: driver.Connection) -> None:

@@ -139,6 +139,8 @@ def search(
         if scope.is_open
         else columns.mask(scope.sessions, scope.roles, scope.since, scope.until)
     )
+    if allowed is not None and not allowed.any():
+        return Found([], (), {})
     wanted = plan(conn, MESSAGES, query)
     found = postings(conn, MESSAGES, wanted, None if allowed is None else _only(allowed))
     scores = found.best(WORD_CANDIDATES, lambda rows: lengths(conn, MESSAGES, rows))

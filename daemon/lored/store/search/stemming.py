@@ -10,11 +10,10 @@ CACHED_STEMS: Final = 50_000
 """Stems remembered, about 6 MB; then all are dropped."""
 
 
-class Stemmer(threading.local):
-    """FTS5's own porter, reached through a table in memory, and what it said; one a thread."""
+class _Porter(threading.local):
+    """FTS5's own porter, reached through a table in memory; one a thread."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
         self._connection = sqlite.connect(":memory:", isolation_level=None)
         self._connection.execute(
             "CREATE VIRTUAL TABLE stems USING fts5("
@@ -22,31 +21,37 @@ class Stemmer(threading.local):
         )
         self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, instance)")
 
-    def __call__(self, words: Sequence[str]) -> list[str]:
-        """The stem of each word (letters and digits, lower case)."""
-        known = self._known
-        new = [w for w in dict.fromkeys(words) if w not in known and not _ends_in_digit(w)]
-        if new:
-            if len(known) + len(new) > CACHED_STEMS:
-                known.clear()
-                new = [word for word in dict.fromkeys(words) if not _ends_in_digit(word)]
-            self._learn(new)
-        return [known.get(word, word) for word in words]
-
-    def _learn(self, words: list[str]) -> None:
+    def stems(self, words: Sequence[str]) -> list[str]:
+        """One per word."""
         run = self._connection.execute
         run("INSERT INTO stems(rowid, word) VALUES(1, ?)", (" ".join(words),))
-        found = [row[0] for row in run("SELECT term FROM terms ORDER BY offset")]
+        found: list[str] = [row[0] for row in run("SELECT term FROM terms ORDER BY offset")]
         run("DELETE FROM stems")
         if len(found) == len(words):
-            self._known.update(zip(words, found, strict=True))
-            return
+            return found
+        if len(words) == 1:
+            return found[:1] or list(words)
         # A word that FTS5 splits (a letter unknown to its Unicode tables) shifts the rest.
-        for word in words:
-            run("INSERT INTO stems(rowid, word) VALUES(1, ?)", (word,))
-            row = run("SELECT term FROM terms ORDER BY offset LIMIT 1").fetchone()
-            run("DELETE FROM stems")
-            self._known[word] = row[0] if row else word
+        return [self.stems([word])[0] for word in words]
+
+
+class Stemmer:
+    """The index's stemmer with what it said before, for all threads."""
+
+    def __init__(self) -> None:
+        self._porter = _Porter()
+        self._known: dict[str, str] = {}
+
+    def __call__(self, words: Sequence[str]) -> list[str]:
+        """The stem of each word (letters and digits, lower case)."""
+        known = self._known  # a full one is replaced, never emptied: others may be reading it
+        new = [w for w in dict.fromkeys(words) if w not in known and not _ends_in_digit(w)]
+        if new and len(known) + len(new) > CACHED_STEMS:
+            known = self._known = {}
+            new = [word for word in dict.fromkeys(words) if not _ends_in_digit(word)]
+        if new:
+            known.update(zip(new, self._porter.stems(new), strict=True))
+        return [known.get(word, word) for word in words]
 
 
 def _ends_in_digit(word: str) -> bool:
