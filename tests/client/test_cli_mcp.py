@@ -248,6 +248,33 @@ def test_first_calls_need_no_sdk_and_are_answered_as_it_would(
     assert end(process)[0] == 0
 
 
+def test_the_inspector_of_the_protocol_s_makers(served: RunningDaemon, project: Path) -> None:
+    program = Path(os.environ.get("LORE_NODE_MODULES", "node_modules"), ".bin", "mcp-inspector")
+    if not program.exists():
+        pytest.skip("needs LORE_NODE_MODULES, a folder with @modelcontextprotocol/inspector")
+
+    def inspect(*words: str) -> Any:
+        done = subprocess.run(
+            [str(program.absolute()), "--cli", *LORE, "mcp", *words],
+            env=environment(served.home),
+            cwd=project,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    names = {tool["name"] for tool in inspect("--method", "tools/list")["tools"]}
+    assert names == {tool["name"] for tool in catalogue.TOOLS}
+    call = ("--method", "tools/call", "--tool-name")
+    inspect(*call, "remember", "--tool-arg", "text=Seen by the inspector")
+    found = inspect(*call, "recall", "--tool-arg", "query=inspector")
+    assert "Seen by the inspector" in found["content"][0]["text"]
+    listed = inspect("--method", "resources/list")["resources"]
+    assert any(item["uri"] == "lore://fact/workspace:F1" for item in listed)
+
+
 def test_versions_are_those_of_the_sdk() -> None:
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
