@@ -54,6 +54,11 @@ def test_without_a_daemon_nothing_happens(lore: Lore, event: str) -> None:
     assert_silent(run_hook(lore, "claude-code", event, {"cwd": "/srv", "prompt": "hello"}))
 
 
+def test_cursor_gets_a_document_even_when_there_is_nothing_to_say(lore: Lore) -> None:
+    done = run_hook(lore, "cursor", "sessionStart", {"workspace_roots": ["/srv"]})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
+
+
 @pytest.mark.parametrize("given", ["", "{", "[1]", "null", '{"cwd": 3}', "\x00\xff" * 100])
 def test_odd_input_is_no_error(lore: Lore, given: str) -> None:
     assert_silent(run_hook(lore, "codex", "session-start", given))

@@ -56,6 +56,7 @@ def run(words: "list[str]") -> "int | None":
         # Before printing, so that an answer is never cut, and before the interpreter ends,
         # which gives the alarm back its deadly default.
         _disarm()
+        text = text or events.silence(words[0])
         if text:
             with contextlib.suppress(OSError):
                 os.write(1, text.encode("utf-8", "replace"))

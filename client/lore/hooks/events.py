@@ -84,6 +84,11 @@ def _text(value: "Any") -> "str | None":
     return value if isinstance(value, str) and value else None
 
 
+def silence(agent: str) -> str:
+    """What an agent reads when there is nothing to say: Cursor wants a document even then."""
+    return "{}\n" if agent == "cursor" else ""
+
+
 def answer(agent: str, event: str, text: str) -> str:
     """The text in the agent's form, ending in a line break."""
     from json import dumps

@@ -194,7 +194,10 @@ def cursor(place: Place, recall: bool) -> list[Edit]:
     ]
 
 
-_TRUST = "Codex runs a hook only after you trusted it: open /hooks in Codex once"
+_TRUST = (
+    "Codex runs a hook only after you trusted it: open /hooks in Codex once"
+    " (a Codex without /hooks needs codex_hooks = true under [features] in config.toml)"
+)
 _RESTART = "sessions that are open now get it when they are started again"
 
 TARGETS: tuple[Target, ...] = (
