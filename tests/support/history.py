@@ -8,7 +8,10 @@ whole or not at all; then the open call is repeated with its key, or dropped.
 
 import random
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from support.wire import Hangup, RawClient, Refusal
@@ -40,12 +43,30 @@ def state_of(fact: dict[str, Any]) -> str:
     return SUPERSEDED if fact.get("superseded_by") else FORGOTTEN
 
 
+PATIENCE_SECONDS = 60.0
+"""For what is refused as too early or too much at once: a loaded machine takes its time."""
+
+
+def patiently(ask: Callable[[], Any]) -> Any:
+    """Ask until it is not refused as retriable any more."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return ask()
+        except Refusal as refusal:
+            if not refusal.wire["retryable"] or time.monotonic() > end:
+                raise
+
+
 def all_facts(client: RawClient, **where: Any) -> list[dict[str, Any]]:
     """Every fact of a scope, also those that do not hold any more."""
     found: list[dict[str, Any]] = []
     page: dict[str, Any] = {}
     while True:
-        answer = client.call("facts", include_superseded=True, limit=200, **page, **where)
+        asked = {**page, **where}
+        answer = patiently(
+            partial(client.call, "facts", include_superseded=True, limit=200, **asked)
+        )
         found += answer["facts"]
         if not answer.get("next"):
             return found

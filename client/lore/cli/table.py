@@ -15,6 +15,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("down", "daemon", "stop the daemon after it has finished what is in flight"),
             ("restart", "daemon", "stop the daemon and start it again"),
             ("status", "daemon", "what the daemon does, holds and lacks"),
+            ("top", "top", "what the daemon does, from moment to moment"),
             ("logs", "daemon", "the daemon's log"),
             ("ping", "ping", "ask the daemon for a sign of life"),
             ("doctor", "doctor", "prove that everything is sound, or say what is not"),

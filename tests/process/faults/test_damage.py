@@ -7,7 +7,6 @@ damaged file is kept aside.
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import pytest
 
 from support.claude import said, session_id, session_path
 from support.daemon import RunningDaemon, make_home, remove_home, start_daemon
-from support.history import all_facts
-from support.wire import RawClient, Refusal
+from support.history import all_facts, patiently
+from support.wire import RawClient
 
 FACTS = 150
 ONE = session_id(1)
@@ -88,17 +87,6 @@ def fill(daemon: RunningDaemon, project: Path) -> set[str]:
             client.wait(waiting.pop())
         client.call("index_wait")
     return texts
-
-
-def patiently(ask: Callable[[], Any]) -> Any:
-    """Ask until it is not refused as too early: what comes in whole takes its time."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            return ask()
-        except Refusal as refusal:
-            if not refusal.wire["retryable"] or time.monotonic() > end:
-                raise
 
 
 def texts_of(client: RawClient, project: Path) -> set[str]:
