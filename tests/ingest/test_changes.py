@@ -197,7 +197,8 @@ async def test_written_out_plain_and_changed_it_is_read_anew(home: Path, noticed
         path.write_bytes(lines(ONE, 0, 1, 2, 3))
         await index.settle()
         assert await index.texts(ONE) == words(0, 1, 2, 3)
-        assert '"goal":"word0' in await index.one("SELECT summary FROM sessions")
+        summary = await index.one("SELECT summary FROM sessions")
+        assert '"goal":"word0' in summary and '"headline":"Word0' in summary
         assert await index.rows("SELECT path FROM files WHERE session > 0") == [(str(path),)]
 
 

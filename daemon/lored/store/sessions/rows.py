@@ -129,8 +129,11 @@ def save(conn: Connection, row: SessionRow, now: int) -> None:
 
 
 def known_fields(row: SessionRow) -> dict[str, Any]:
-    """What the worker needs to render a summary: fields of `session_fields`, none empty."""
+    """What the worker needs to render a summary: fields of `session_fields`, none empty. A title
+    that was made from the first prompt is told as such: there may be another one now."""
     names = {"commit_id": "commit"}
+    if not row.fields["extra"].get("titled"):
+        names["title"] = "prompt_title"
     return {
         names.get(name, name): value
         for name, value in row.fields.items()
