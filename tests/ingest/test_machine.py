@@ -221,7 +221,13 @@ class Machine(RuleBasedStateMachine):
             same &= len(mine) == len(fresh)
             if number in self.present:
                 assert [row[:2] for row in mine if row[0] in wanted] == [row[:2] for row in fresh]
-                assert await self.summary(live, session) == await self.summary(scratch, session)
+                if fresh:  # an emptied file tells nothing anew
+                    told = await self.summary(live, session)
+                    anew = await self.summary(scratch, session)
+                    if "goal" not in anew:  # a title once known stands in for the request
+                        told = {name: told[name] for name in anew if name not in ("line", "text")}
+                        anew = {name: anew[name] for name in told}
+                    assert told == anew
             found = {key: text for key, text, _ in mine}
             for key, text in self.ever.get(number, {}).items():
                 assert found.get(key) == text, "what was known is lost"

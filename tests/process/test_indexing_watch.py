@@ -177,7 +177,8 @@ def test_a_poisoned_file_costs_only_itself(home: Path) -> None:
             if reads and worker and worker not in killed:
                 killed.add(worker)
                 psutil.Process(worker).kill()
-            return bool(root_of(client)["quarantined"]) and status["state"] == "idle"
+            quarantined = any(root["quarantined"] for root in status["roots"])
+            return quarantined and status["state"] == "idle"
 
         until(kill_while_it_reads_the_poison, "quarantine")
         assert len(killed) >= 2

@@ -25,7 +25,7 @@ what was read from them stays. Additions come before removals, so a rename never
 Steps are ordered newest first: useful answers come from recent sessions.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -90,11 +90,12 @@ class Cursor:
 
     def fits(self, seen: Seen) -> bool:
         """Whether the file is exactly as it was when it was last looked at."""
+        device, inode, size, mtime_ns = seen
         return (
-            self.mtime_ns == seen.mtime_ns
-            and self.size == seen.size
-            and self.inode == seen.inode
-            and self.device == seen.device
+            self.mtime_ns == mtime_ns
+            and self.size == size
+            and self.inode == inode
+            and self.device == device
         )
 
 
@@ -126,7 +127,7 @@ def reconcile(
     *,
     now: int,
     complete: bool,
-    outdated: Container[str] = (),
+    outdated: Callable[[Cursor], bool] = lambda cursor: False,
     sidecars: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """The plan for one root.
@@ -136,7 +137,7 @@ def reconcile(
         cursors: path -> cursor, all of this root.
         now: microseconds UTC.
         complete: whether the whole root was listed, so that what is missing is gone.
-        outdated: paths that another version of their parser has read.
+        outdated: whether another version of its parser has read a file.
         sidecars: path -> its transcripts, for listed files that are only read with those.
     """
     plan = Plan()
@@ -156,7 +157,7 @@ def reconcile(
             if not cursor.fits(seen):
                 owners.update(sidecars[path])
             continue
-        change = _change(cursor, seen, path in outdated, now)
+        change = _change(cursor, seen, outdated(cursor), now)
         if change == "waiting":
             plan.waiting += 1
         elif change is not None:

@@ -56,10 +56,16 @@ _CJK_RUN: Final = re.compile(f"[{_CJK}]+")
 _HAS_CJK: Final = re.compile(f"[{_CJK}]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _PIECE: Final = re.compile(r"\S+")
-_CAMEL: Final = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{0,60}[a-z0-9][A-Z])[A-Za-z0-9]{3,64}")
+_CAMEL: Final = re.compile(r"(?=[A-Za-z0-9]{0,60}[a-z0-9][A-Z])[A-Za-z0-9]{3,64}")
 _HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
+HUMP_AT: Final = 60
+"""Characters of a word before its first hump, at most; random text has longer runs."""
+CAMEL_CHARS: Final = 64
+_RUN: Final = re.compile(r"[A-Za-z0-9]+")
+_RUN_BEFORE: Final = re.compile(r"[A-Za-z0-9]+\Z")
 _CAMEL_PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SIGN_NAME: Final = re.compile(r"(?<![\w+#.])(?:([cgCG])\+\+|([cfjCFJ])#|\.([nN][eE][tT])\b)")
+_SIGN_NAMES: Final = ("c++", "g++", "c#", "f#", "j#", ".net")
 _APOSTROPHE: Final = re.compile(r"['\u2019](s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
 _UNUSABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
@@ -95,9 +101,9 @@ def index_form(text: str) -> str:
     text = clean(text)
     extra: list[str] = []
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-        extra += dict.fromkeys(run[-1] for run in _CJK_RUN.findall(text) if len(run) > 1)
-        if extra or _HAS_CJK.search(text):
+        text = _compatible(text)
+        if _HAS_CJK.search(text):
+            extra += dict.fromkeys(run[-1] for run in _CJK_RUN.findall(text) if len(run) > 1)
             text = _CJK_RUN.sub(_spread, text)
     extra += _extra_words(text)
     return f"{text}\n{' '.join(extra)}" if extra else text
@@ -119,7 +125,7 @@ def parse_query(text: str) -> Query:
     """The content words and phrases of ``text``. Without any content word all words count."""
     text = clean(text[:QUERY_CHARS])
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = _compatible(text)
     chains = [list(_chain(piece)) for piece in _PIECE.findall(_APOSTROPHE.sub(" ", text))]
     whole = [word for chain in chains for word in chain]
     flat = [part for word in whole for part in (word, *map(Word, _parts(word.text)))]
@@ -139,6 +145,13 @@ def any_of(words: Iterable[Word]) -> str:
     return " OR ".join(quote(word) for word in words)
 
 
+def _compatible(text: str) -> str:
+    """``text`` in form NFKC, which most text has: that is quickly seen."""
+    if unicodedata.is_normalized("NFKC", text):
+        return text
+    return unicodedata.normalize("NFKC", text)
+
+
 def _spread(match: "re.Match[str]") -> str:
     run = match[0]
     return " " + " ".join(run[i : i + 2] for i in range(max(1, len(run) - 1))) + " "
@@ -148,18 +161,36 @@ def _extra_words(text: str) -> Iterator[str]:
     """Parts of camelCase words and spelt-out names with signs, each word's parts once."""
     seen: set[str] = set()
     budget = CAMEL_PARTS
-    for match in _CAMEL.finditer(text) if _HUMP.search(text) else ():
-        word = match[0]
+    for word in _camel_words(text):
         if word in seen:
             continue
         seen.add(word)
-        parts = _parts(word)
+        parts = _CAMEL_PART.findall(word)
+        if len(parts) < 2:
+            continue
         budget -= len(parts)
         if budget < 0:
             break
         yield from parts
-    if "++" in text or "#" in text or ".net" in text.lower():
+    lower = text.lower()
+    if any(name in lower for name in _SIGN_NAMES):
         yield from dict.fromkeys(_spell(match) for match in _SIGN_NAME.finditer(text))
+
+
+def _camel_words(text: str) -> Iterator[str]:
+    """The camelCase words of ``text``, found by their humps: words without are most."""
+    end = 0
+    for hump in _HUMP.finditer(text):
+        at = hump.start()
+        if at < end:
+            continue  # of the word before
+        before = _RUN_BEFORE.search(text, max(end, at - HUMP_AT - 1), at + 1)
+        after = _RUN.match(text, at)
+        if before is None or after is None:
+            continue
+        end = after.end()
+        if at - before.start() <= HUMP_AT and end - before.start() > 2:
+            yield text[before.start() : min(end, before.start() + CAMEL_CHARS)]
 
 
 def _spell(match: "re.Match[str]") -> str:

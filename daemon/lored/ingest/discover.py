@@ -1,8 +1,10 @@
 """What stands in a source root: the folders that can hold transcripts are walked and stated.
 
 Excluded paths are left out before they are opened. A folder is listed again only when its
-own time changed, since a sweep runs every minute for ever; files are always stated, because
-an append does not touch the folder. A name that is no UTF-8 is counted, not read.
+own time changed, since a sweep runs every minute for ever; files are stated each time, because
+an append does not touch the folder. Only a *calm* walk (where events tell of appends, and the
+sweep is there for those that get lost) takes folders in which nothing changed for `QUIET_NS`
+as they were, `CALM_WALKS` times in a row. A name that is no UTF-8 is counted, not read.
 
 Links. A folder that is a link is followed: people keep sessions on another disk. A file that
 is a link is read only when it leads to a place in the same root: whoever can write into a
@@ -14,7 +16,7 @@ Blocking: call `Walker.walk` in a thread, one at a time; on a dead mount it may 
 import fnmatch
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,6 +27,12 @@ from lored.ingest.exclusion import Exclusion
 
 DEPTH: Final = 24
 """Deepest folder below a root: a loop of links is noticed at the latest here."""
+
+QUIET_NS: Final = 3_600 * 1_000_000_000
+"""An agent at work writes within an hour."""
+
+CALM_WALKS: Final = 4
+"""So a lost event in an old session costs at most five sweeps, and idling a third."""
 
 ERRORS: Final = 20
 """Unreadable folders that are named."""
@@ -68,6 +76,24 @@ class _Folder:
     folders: list[tuple[str, str]]
     odd_names: int = 0
     links_out: int = 0
+    seen: dict[str, Seen] = field(default_factory=dict)
+    """The files as they were when they were stated."""
+    newest_ns: int = 0
+    taken: int = 0
+    """Calm walks since then."""
+
+    def state(self) -> int:
+        """Look at the files; how many."""
+        self.seen = {}
+        for entry in self.files:
+            _look(entry, self.seen)
+        self.newest_ns = max((one.mtime_ns for one in self.seen.values()), default=0)
+        self.taken = 0
+        return len(self.files)
+
+    def is_quiet(self, now_ns: int) -> bool:
+        """Whether its files may be taken as they were."""
+        return self.taken < CALM_WALKS and now_ns - self.newest_ns > QUIET_NS
 
 
 class Walker:
@@ -87,9 +113,9 @@ class Walker:
         """Name of the parser of a listed transcript, None for anything else."""
         return self._parsers.get(path)
 
-    def walk(self, deadline_s: float, below: str | None = None) -> Listing:
+    def walk(self, deadline_s: float, below: str | None = None, *, calm: bool = False) -> Listing:
         """Everything in the root, or in its folder ``below``. A listing of only a part, or
-        one that the deadline cut, is not ``complete``."""
+        one that the deadline cut, is not ``complete``. ``calm``: see the module."""
         listing = Listing(owners=self._owners)
         end = time.monotonic() + deadline_s
         start = below or self.spec.path
@@ -110,9 +136,11 @@ class Walker:
             listing.folders += 1
             listing.odd_names += folder.odd_names
             listing.links_out += folder.links_out
-            for entry in folder.files:
-                self._look(entry, listing)
-                self.steps += 1
+            if calm and folder.seen and folder.is_quiet(time.time_ns()):
+                folder.taken += 1
+            else:
+                self.steps += folder.state()
+            listing.files.update(folder.seen)
             stack.extend(folder.folders)
         if below is not None:
             listing.complete = False
@@ -129,13 +157,17 @@ class Walker:
             return None
         if kind == "transcript":
             self._know(path, relative)
-        listing = Listing()
-        self._look(_Entry(path, self._is_database(path)), listing)
-        return listing.files.get(path)
+        found: dict[str, Seen] = {}
+        _look(_Entry(path, self._is_database(path)), found)
+        return found.get(path)
 
     def owners(self, path: str) -> list[str]:
         """The transcripts that a sidecar belongs to."""
         return self._owners.get(path, [])
+
+    def all_owners(self) -> Iterable[tuple[str, list[str]]]:
+        """Every place where a sidecar may be, and the transcripts that it would belong to."""
+        return self._owners.items()
 
     def sidecars(self, path: str) -> list[str]:
         """Where the sidecars of a listed transcript would be."""
@@ -235,18 +267,17 @@ class Walker:
                 return True
         return False
 
-    @staticmethod
-    def _look(entry: _Entry, listing: Listing) -> None:
-        try:
-            if entry.database:
-                listing.files[entry.path] = Seen(*look_at_database(entry.path))
-                return
-            found = os.stat(entry.path)
-        except OSError:
-            return  # gone since the folder was listed
-        listing.files[entry.path] = Seen(
-            found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-        )
+
+def _look(entry: _Entry, files: dict[str, Seen]) -> None:
+    path, database = entry
+    try:
+        if database:
+            files[path] = Seen(*look_at_database(path))
+            return
+        found = os.stat(path)
+    except OSError:
+        return  # gone since the folder was listed
+    files[path] = Seen(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def watch_places(spec: RootSpec) -> list[tuple[str, bool]]:

@@ -6,6 +6,7 @@ same state. Cost is that of the record at hand, whatever the session's length.
 """
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Final
 
 from lored.core.summary import statements
@@ -40,6 +41,8 @@ from lored.core.transcripts.records import (
 
 State = dict[str, Any]
 _KNOWN: Final = ("title", "prompt_title", "model", "cwd", "branch", "cost_usd", "is_subagent")
+_KNOWN_OF: Final = attrgetter(*_KNOWN)
+_NOTHING: Final = _KNOWN_OF(SessionPatch())
 
 
 def fold(state: State, records: Iterable[Record]) -> None:
@@ -195,10 +198,11 @@ def _patch(state: State, patch: SessionPatch) -> None:
     known = state["session"]
     see_at(state, patch.started_at)
     see_at(state, patch.ended_at)
-    for name in _KNOWN:
-        value = getattr(patch, name)
-        if value is not None:
-            known[name] = value[:TARGET_CHARS] if isinstance(value, str) else value
+    values = _KNOWN_OF(patch)
+    if values != _NOTHING:
+        for name, value in zip(_KNOWN, values, strict=True):
+            if value is not None:
+                known[name] = value[:TARGET_CHARS] if isinstance(value, str) else value
     if patch.tokens:
         known["tokens"] = dict(patch.tokens)
     if patch.extra:

@@ -26,6 +26,9 @@ WATCH_SHARE: Final = 0.98
 """With fewer watches than this share of the folders, the limit is reached (folders come and
 go while we count)."""
 
+AT_ONCE: Final = 2
+"""Roots swept at once: one may hang until its deadline, once."""
+
 Planner = Callable[[Root, Plan, bool, Ticket | None], Awaitable[None]]
 """(root, plan, whether it changes now, ticket that waits for it)."""
 
@@ -60,6 +63,7 @@ class Looking:
         self._looked = looked
         """Called once all roots were looked at: there may be nothing to take."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     def start(self) -> None:
         """Begin sweeps, hints and polls."""
@@ -117,26 +121,36 @@ class Looking:
 
     async def _sweep_for_ever(self) -> None:
         while True:
-            await self.sweep()
+            await self.sweep(calm=self.swept)
             self.swept = True
             self._looked()
             self._compare_watches()
             await asyncio.sleep(self._sweep_seconds)
 
-    async def sweep(self, ticket: Ticket | None = None, *, whole: bool = False) -> None:
-        """Look at all enabled roots; with ``whole`` everything is read from its start."""
+    async def sweep(
+        self, ticket: Ticket | None = None, *, whole: bool = False, calm: bool = False
+    ) -> None:
+        """Look at all enabled roots; with ``whole`` everything is read from its start, ``calm``
+        leaves out what is quiet (`Walker.walk`)."""
         hot = self.swept
         await self._projects.look()
         self.sources.projects = self._projects.found
         if not self._projects.found.keys() <= self.roots.keys():
             self._add_roots()
         await asyncio.gather(
-            *(self._sweep(root, ticket, whole, hot) for root in self.roots.values() if root.enabled)
+            *(
+                self._sweep(root, ticket, whole, hot, calm)
+                for root in self.roots.values()
+                if root.enabled
+            )
         )
 
-    async def _sweep(self, root: Root, ticket: Ticket | None, whole: bool, hot: bool) -> None:
+    async def _sweep(
+        self, root: Root, ticket: Ticket | None, whole: bool, hot: bool, calm: bool
+    ) -> None:
         try:
-            plan = await root.sweep(self.hints, now())
+            async with self._turns:
+                plan = await root.sweep(self.hints, now(), calm=calm)
         except NotAnswering as error:
             log.warning("root does not answer", root=root.spec.path, error=str(error))
             return

@@ -1,7 +1,7 @@
 """One source root as the indexer sees it: its cursors, what a look at it found, how it is
 watched, what is wrong with it.
 
-A root is isolated: it is walked in a thread of its own that the daemon never waits for
+A root is isolated: it is walked in a thread lent to it that the daemon never waits for
 longer than a deadline. On a dead mount that thread hangs, this root says so, and all others
 go on; it is walked again when the thread has come back.
 """
@@ -17,6 +17,7 @@ from lored.core.reconcile import COMPRESSED, Cursor, Plan, Seen, plain_name, rec
 from lored.core.transcripts import PARSERS
 from lored.ingest.discover import Listing, RootSpec, Walker, watch_places
 from lored.ingest.exclusion import Exclusion
+from lored.services.indexing.threads import THREADS
 from lored.watch.hints import Hints, Watched
 
 T = TypeVar("T")
@@ -111,9 +112,11 @@ class Root:
         found: str | None = None if name is None else PARSERS[name].session_id(path, b"")
         return found
 
-    async def sweep(self, hints: Hints | None, now: int) -> Plan:
-        """Walk the whole root and say what is to be read. Raises `NotAnswering`."""
-        listing = await self._in_thread(lambda: self._walk(hints))
+    async def sweep(self, hints: Hints | None, now: int, *, calm: bool = False) -> Plan:
+        """Walk the whole root and say what is to be read; where events work, ``calm``ly if so
+        wished (`Walker.walk`). Raises `NotAnswering`."""
+        calm = calm and self.mode == "events" and not self.limited
+        listing = await self._in_thread(lambda: self._walk(hints, calm=calm))
         self.exists, self.complete = listing.exists, listing.complete
         self.folders, self.errors = listing.folders, listing.errors
         self.odd_names, self.links_out = listing.odd_names, listing.links_out
@@ -126,9 +129,9 @@ class Root:
         self.waiting = plan.waiting
         return plan
 
-    def _walk(self, hints: Hints | None) -> Listing:
+    def _walk(self, hints: Hints | None, *, calm: bool = False) -> Listing:
         self._watch(hints)
-        return self.walker.walk(WALK_SECONDS)
+        return self.walker.walk(WALK_SECONDS, calm=calm)
 
     def _watch(self, hints: Hints | None, made: Collection[str] = ()) -> bool:
         """Watch the places that are there now: before they are walked, so that nothing that
@@ -188,30 +191,20 @@ class Root:
     def _plan(
         self, files: dict[str, Seen], cursors: dict[str, Cursor], now: int, complete: bool
     ) -> Plan:
-        owners = {path: names for path in files if (names := self.walker.owners(path))}
+        owners = {path: names for path, names in self.walker.all_owners() if path in files}
         return reconcile(
             files,
             cursors,
             now=now,
             complete=complete,
-            outdated=self._outdated(files),
+            outdated=self._outdated,
             sidecars=owners,
         )
 
-    def _outdated(self, files: dict[str, Seen]) -> set[str]:
-        """Paths that another version of their parser has read."""
-        found = set()
-        versions: dict[str, int] = {}
-        for path in files:
-            cursor = self.cursors.get(path)
-            name = self.walker.parser(path)
-            if cursor is None or name is None:
-                continue
-            if name not in versions:
-                versions[name] = self.version(path)
-            if cursor.parser_version != versions[name]:
-                found.add(path)
-        return found
+    def _outdated(self, cursor: Cursor) -> bool:
+        """Whether another version of its parser has read a file."""
+        name = self.walker.parser(cursor.path)
+        return name is not None and cursor.parser_version != PARSERS[name].version
 
     def recent(self, now: int) -> set[str]:
         """Paths that changed lately, for looking at them more often."""
@@ -251,7 +244,7 @@ class Root:
                 _tell(loop, settle, done.set_result, result)
 
         self.busy.set()
-        threading.Thread(target=run, name=f"walk {self.spec.agent}", daemon=True).start()
+        THREADS.start(run, f"walk {self.spec.agent}")
         while True:
             steps = self.walker.steps
             try:
