@@ -114,16 +114,17 @@ class Invocation:
 
         return direct.Direct(self.paths, self.workspace)
 
-    def call(self, method: str, **params: Any) -> Answer:
+    def call(self, method: str, *, within: float | None = None, **params: Any) -> Answer:
         """One call. None, False and empty lists are left out; `--global` and `--everywhere`
-        are added where the method knows them. Raises the typed errors of `lore.errors`."""
+        are added where the method knows them. ``within``: seconds to wait when `--timeout` says
+        nothing; default: the method's own. Raises the typed errors of `lore.errors`."""
         known = {param.name for param in BY_NAME[method].params}
         if self.options.__dict__["global"] and "scope" in known:
             params.setdefault("scope", "global")
         if self.options.everywhere and "everywhere" in known:
             params.setdefault("everywhere", True)
         given = {k: v for k, v in params.items() if v is not None and v is not False and v != []}
-        answer = self.backend.call(method, given, timeout=self.options.timeout)
+        answer = self.backend.call(method, given, timeout=self.options.timeout or within)
         return answer if isinstance(answer, dict) else {"result": answer}
 
     def confirm(self, question: str, agreed: bool) -> None:

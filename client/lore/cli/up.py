@@ -22,6 +22,9 @@ from lore.errors import LoreError
 STEM = 5
 """Words that begin alike (`merge`, `merging`) count once."""
 
+FIRST_ANSWER_SECONDS = 60.0
+"""For the first answer of a daemon that was just installed: its code may not be compiled yet."""
+
 EXAMPLE_WORDS = 4
 """Words of the example query: as many as a person would type."""
 
@@ -39,7 +42,7 @@ def up(inv: Invocation) -> int:
     """Start, index, show."""
     if inv.options.direct:
         raise Usage("up starts the daemon; leave --direct away")
-    status = inv.call("status")
+    status = inv.call("status", within=FIRST_ANSWER_SECONDS)
     if not inv.screen.json:
         inv.screen.say(
             f"lored {status.get('version', '?')} runs (pid {status.get('pid', '?')}, "
