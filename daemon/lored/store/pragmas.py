@@ -59,5 +59,6 @@ def prepare_writer(connection: Connection, kind: StoreKind) -> None:
 
 def prepare_reader(connection: Connection) -> None:
     """Set the modes of a read-only connection; it never checkpoints."""
-    for pragma in (*_COMMON, "PRAGMA query_only=ON", "PRAGMA cache_size=-8192"):
+    # The system's cache holds the file; 2, 8 and 16 MB here answer searches equally fast.
+    for pragma in (*_COMMON, "PRAGMA query_only=ON", "PRAGMA cache_size=-4096"):
         connection.execute(pragma)
