@@ -174,9 +174,10 @@ class Mirror:
                         continue
                     signature = await _threaded(mirror_files.signature, path)
                 if data != found.data or report.created or report.changed:
-                    settle = partial(mirror.settle, written=written)
                     async with self._app.registry.facts(scope) as database:
-                        await database.write(settle)
+                        news = await database.read(partial(mirror.unsettled, written=written))
+                        if news:
+                            await database.write(partial(mirror.settle, news=news))
                 self._seen[scope] = signature
                 if data != found.data:
                     self._app.events.publish("status", {"mirrored": path}, scope)

@@ -112,11 +112,12 @@ def _stated(run: Run, op: Op, stated: Stated, action: str) -> Map:
     fact = stated.placed.fact
     run.stated.append(stated)
     run.touched[fact.id] = action
+    alone = stated.placed.created and action == "remembered"
     result: Map = {
         "id": ids.fact(fact.number),
         "created": stated.placed.created,
         "cluster": ids.spell("cluster", fact.cluster),
-        "fact": run.view.fact(run.conn, fact),
+        "fact": run.view.new_fact(fact) if alone else run.view.fact(run.conn, fact),
         "collision_count": stated.found.total,
     }
     if stated.found.listed:

@@ -7,7 +7,7 @@ their place, a fact that changed here has its line rendered anew, new facts come
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lored.core import ids, jsonl
 from lored.core.clock import SECOND, Micros, to_wire
@@ -130,11 +130,36 @@ def compose(
     return jsonl.join(out), written
 
 
-def settle(conn: Connection, written: Mapping[int, Mapping[str, Any]]) -> None:
-    """After the file was written: both sides agree on these records."""
+class Unsettled(NamedTuple):
+    """What a file that was written says of a fact and the store does not know yet: the record
+    that both agree on now (None: as before), the place of its line (None: as before)."""
+
+    fact: int
+    said: Mapping[str, Any] | None
+    place: int | None
+
+
+def unsettled(conn: Connection, written: Mapping[int, Mapping[str, Any]]) -> list[Unsettled]:
+    """What `settle` has to keep of the records in the file; little after one statement, however
+    many facts there are."""
+    rows = conn.execute("SELECT fact, line FROM mirror_lines WHERE present = 1")
+    before: dict[int, str] = dict(rows.fetchall())
+    places = facts.positions(conn)
+    found = []
     for place, (fact_id, said) in enumerate(written.items()):
-        agree(conn, fact_id, said)
-        facts.set_position(conn, fact_id, place)
+        same, here = before.get(fact_id) == jsonl.render(said), places.get(fact_id) == place
+        if not same or not here:
+            found.append(Unsettled(fact_id, None if same else said, None if here else place))
+    return found
+
+
+def settle(conn: Connection, news: Sequence[Unsettled]) -> None:
+    """After the file was written: both sides agree on these records and places."""
+    for one in news:
+        if one.said is not None:
+            agree(conn, one.fact, one.said)
+        if one.place is not None:
+            facts.set_position(conn, one.fact, one.place)
 
 
 def remove(conn: Connection, fact_id: int) -> None:

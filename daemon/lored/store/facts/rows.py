@@ -172,6 +172,11 @@ def every(conn: Connection) -> Iterator[Fact]:
     return map(fact_of, rows)
 
 
+def positions(conn: Connection) -> dict[int, int]:
+    """Internal id -> place of the fact's line in facts.jsonl."""
+    return dict(conn.execute("SELECT id, position FROM facts").fetchall())
+
+
 def count(conn: Connection) -> dict[str, int]:
     """Facts by state (`active`, `superseded`, ...), for statistics."""
     found = {state.name.lower(): 0 for state in State}
