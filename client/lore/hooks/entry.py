@@ -8,7 +8,6 @@ of the call, an alarm that ends this process, and the limit in the agent's own c
 Without a daemon a session start asks for one in the background and goes on without memory.
 """
 
-import contextlib
 import os
 import sys
 import time
@@ -50,17 +49,24 @@ def run(words: "list[str]") -> "int | None":
     )
     if not optout.switched_off(os.environ):
         _arm(deadline)
-        text = ""
-        with contextlib.suppress(Exception):
+        try:
             text = _answer(words[0], words[1], deadline)
+        except Exception:  # not contextlib.suppress: every import counts here
+            text = ""
         # Before printing, so that an answer is never cut, and before the interpreter ends,
         # which gives the alarm back its deadly default.
         _disarm()
         text = text or events.silence(words[0])
         if text:
-            with contextlib.suppress(OSError):
-                os.write(1, text.encode("utf-8", "replace"))
+            _say(text)
     return 0
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(1, text.encode("utf-8", "replace"))
+    except OSError:
+        return  # the agent has gone
 
 
 def _budget_seconds() -> float:
