@@ -211,6 +211,8 @@ def fairness(daemon: RunningDaemon, size: str) -> Row:
                 assert flood.stdout is not None
                 flood.stdout.readline()
                 beside = p95(client, ASKED[size], method, **params)
+                if flood.poll() is not None:
+                    raise RuntimeError(f"the flood of {method} ended")
             finally:
                 flood.kill()
                 flood.communicate()

@@ -43,7 +43,7 @@ SLOW_SECONDS: Final = 1.0
 OBEY_SECONDS: Final = 1.0
 """For a cancelled handler to end; an interrupted search takes a millisecond."""
 
-ADMIT_SHARE: Final = 0.5
+ADMIT_SHARE: Final = 0.6
 """Part of the deadline that a request may be expected to wait when it comes: the estimate is
 the past's, and what takes longer than expected should still be done in time."""
 
