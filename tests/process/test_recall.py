@@ -1,9 +1,11 @@
-"""Recall of sessions on a real daemon: silence, days."""
+"""Recall on a real daemon: silence, days, short prompts."""
 
+import time
 from pathlib import Path
 
 from support.claude import said, session_id, session_path
 from support.daemon import start_daemon
+from support.wire import RawClient
 
 ONE = session_id(1)
 LATE = 22 * 60
@@ -26,3 +28,36 @@ def test_days_are_those_of_the_user_and_nonsense_finds_nothing(home: Path) -> No
         assert told["sessions"][0]["summary"]["line"] == line
         nothing = client.call("recall", query="qwxzv blorf", everywhere=True)
         assert nothing["facts"] == nothing["sessions"] == []
+
+
+FACTS = {
+    "F1": ("The staging database listens on port 5433", "staging port?"),
+    "F2": ("We deploy with make release from the main branch", "deploy this"),
+    "F3": ("API keys live in Vault under secret/api", "vault"),
+    "F4": ("The parser module is src/parser.rs", "fix the parser"),
+}
+
+
+def told(client: RawClient, prompt: str) -> list[str]:
+    """Facts for a prompt, asked again while a busy machine keeps the model from its deadline."""
+    end = time.monotonic() + 30
+    while (found := client.call("context", query=prompt)).get("degraded"):
+        assert time.monotonic() < end, found["degraded"]
+    return [fact["id"] for fact in found["receipt"]["facts"]]
+
+
+def test_short_prompts_get_the_fact_they_are_about_and_others_nothing(home: Path) -> None:
+    """With the model, which the context of the session's start has made ready."""
+    with start_daemon(home) as daemon, daemon.connect(60) as client:
+        client.hello()
+        for text, _ in FACTS.values():
+            client.call("remember_fact", text=text, scope="global")
+        client.call("context")
+        end = time.monotonic() + 60
+        while client.call("status")["embedding"]["vectors_made"] < len(FACTS):
+            assert time.monotonic() < end, "no vectors"
+            time.sleep(0.02)
+        for name, (_, prompt) in FACTS.items():
+            assert told(client, prompt) == [name], prompt
+        for prompt in ("looks good", "fix the bug", "hello", "write a haiku about the sea"):
+            assert told(client, prompt) == [], prompt
