@@ -48,7 +48,8 @@ def run(words: "list[str]") -> "int | None":
         _budget_seconds() - RESERVE_SECONDS - _age_seconds(), LEAST_SECONDS
     )
     if not optout.switched_off(os.environ):
-        _arm(deadline)
+        silence = events.silence(words[0])
+        _arm(deadline, silence)
         try:
             text = _answer(words[0], words[1], deadline)
         except Exception:  # not contextlib.suppress: every import counts here
@@ -56,13 +57,13 @@ def run(words: "list[str]") -> "int | None":
         # Before printing, so that an answer is never cut, and before the interpreter ends,
         # which gives the alarm back its deadly default.
         _disarm()
-        text = text or events.silence(words[0])
-        if text:
-            _say(text)
+        _say(text or silence)
     return 0
 
 
 def _say(text: str) -> None:
+    if not text:
+        return
     try:
         os.write(1, text.encode("utf-8", "replace"))
     except OSError:
@@ -86,11 +87,15 @@ def _age_seconds() -> float:
         return 0.040
 
 
-def _arm(deadline: float) -> None:
-    """End the process at the deadline, silently, wherever it is."""
+def _arm(deadline: float, silence: str) -> None:
+    """End the process at the deadline, wherever it is, with nothing but ``silence`` said."""
     import signal
 
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    def end(*_: object) -> None:
+        _say(silence)
+        os._exit(0)
+
+    signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 0.001))
 
 
