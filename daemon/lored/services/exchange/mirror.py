@@ -29,6 +29,9 @@ from lored.store.driver import Connection
 from lored.store.facts import intake, mirror
 from lored.store.facts.log import Batch
 
+START_SECONDS: Final = 1.0
+"""A start waits so long for the global file; some thousand facts take less."""
+
 LOOK_SECONDS: Final = 2.0
 """An edit by another program is seen within this; one stat per scope in use."""
 
@@ -60,12 +63,16 @@ class Mirror:
         self._unlisten: Any = None
 
     async def start(self) -> None:
-        """Sync the global scope and all workspaces that have facts, then keep looking."""
+        """Sync the global scope and all workspaces that have facts, then keep looking. A file
+        so large that it takes longer than a start may is gone on with behind the first answers."""
         if not self._app.settings.mirror_enabled:
             return
         self._unlisten = self._app.events.listen(self._hear)
         self._app.workspaces.on_arrival = self.arrive
-        await self._try_sync(None)
+        first = asyncio.create_task(self._try_sync(None))
+        self._tasks.add(first)
+        first.add_done_callback(self._tasks.discard)
+        await asyncio.wait([first], timeout=START_SECONDS)
         self._looking = asyncio.create_task(self._look(), name="mirror")
 
     async def stop(self) -> None:
