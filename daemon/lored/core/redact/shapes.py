@@ -56,13 +56,13 @@ _RULES: Final[tuple[tuple[str, str], ...]] = (
         r"|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}|ATATT3[\w-]{60,}|bkua_[0-9a-f]{40}"
         r"|sgp_(?:[A-Za-z0-9]{16}_)?[0-9a-f]{40}|sq[uap]_[0-9a-f]{40}|xkeysib-[0-9a-f]{64}-\w{16}"
         r"|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}|EZ[AT]K[A-Za-z0-9]{54}|duffel_(?:test"
-        r"|live)_[\w=-]{43}"
+        r"|live)_[\w-]{8}[\w=-]{35}"
         r"|FLWSECK_TEST-[0-9a-h]{32}-X|shippo_(?:live|test)_[0-9a-f]{40}|rdme_[a-z0-9]{70}"
-        r"|pnu_[A-Za-z0-9]{36}|tfp_[\w.=-]{59}|dnkey-[\w=-]{26}-[\w=-]{52}|ico-[A-Za-z0-9]{32}"
+        r"|pnu_[A-Za-z0-9]{36}|tfp_[\w-]{16}[\w.=-]{43}|dnkey-[\w-]{14}[\w=-]{12}-[\w=-]{52}|ico-[A-Za-z0-9]{32}"
         r"|HRKU-AA[\w-]{40,}|LTAI[A-Za-z0-9]{20}|AKCp[A-Za-z0-9]{69}|p8e-[A-Za-z0-9]{32}"
         r"|NRII-[\w-]{32}|sm_(?:aat|pat|sat)_[A-Za-z0-9]{16}|CLOJARS_[A-Za-z0-9]{60}"
         r"|oy2[a-z0-9]{43}"
-        r"|EAA[MC][A-Za-z0-9]{100,}|EAAA[\w-]{60}|fio-u-[\w=-]{64}|ops_eyJ[A-Za-z0-9]{40,}"
+        r"|EAA[MC][A-Za-z0-9]{100,}|EAAA[\w-]{60}|fio-u-[\w-]{14}[\w=-]{50}|ops_eyJ[A-Za-z0-9]{40,}"
         r"|phc_[A-Za-z0-9]{40,}|phx_[A-Za-z0-9]{40,}|SK[0-9a-f]{32}|AC[0-9a-f]{32}",
     ),
     ("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
