@@ -167,7 +167,7 @@ def test_triage_batches(lore: Lore, tmp_path: Path) -> None:
     assert f"lore apply 'resolve id={name}" in shown
     assert "conflict" in lore("facts").out
     lore("apply", f"resolve id={name} winner=F2")
-    assert lore("conflicts", code=1).err.strip() == "no open conflicts"
+    assert lore("conflicts", code=1).err.startswith("no conflicts")
     assert "resolved" in lore("conflicts", "--all").out
     failed = lore("apply", "supersede old=F1 new=F99", code=3)
     assert "F99" in failed.err

@@ -1,9 +1,13 @@
 """Sessions that agents keep inside projects are found where a workspace is known."""
 
+import os
 from pathlib import Path
 
 from support.claude import said, session_id, session_path
 from support.indexer import Index, indexer
+
+OLD = (1_700_000_000, 1_700_000_000)
+"""A file time that is trusted: what was written just now is looked at again."""
 
 CHAT = """
 # aider chat started at 2026-05-04 10:00:00
@@ -24,11 +28,13 @@ async def test_a_project_s_own_sessions_are_read_once_it_is_known(home: Path) ->
     async with indexer(home) as index:
         project.mkdir(parents=True)
         (project / ".aider.chat.history.md").write_text(CHAT)
+        os.utime(project / ".aider.chat.history.md", OLD)
         await index.settle()
         assert await sessions(index, "aider") == []
         # A session in that directory makes it known.
         line = said(session_id(1), "hello there", 1, cwd=str(project))
         session_path(index.user, session_id(1)).write_bytes(line)
+        os.utime(session_path(index.user, session_id(1)), OLD)
         await index.settle()
         await index.settle()
         assert await sessions(index, "aider") == [str(project)]
