@@ -29,6 +29,7 @@ class Access:
         self._app = app
         self._seconds = seconds
         self._seen: dict[str | None, dict[int, tuple[int, Micros]]] = {}
+        self._last: Micros = 0
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -45,7 +46,11 @@ class Access:
         await self.flush()
 
     def note(self, workspace_id: str | None, ids: Iterable[int], at: Micros) -> None:
-        """Count one access of each of the facts (internal ids) of a store."""
+        """Count one access of each of the facts (internal ids) of a store. Instants are whole
+        milliseconds: uses within one are put a microsecond apart, so that they keep their order."""
+        if at // 1_000 == self._last // 1_000:
+            at = self._last + 1
+        self._last = at
         seen = self._seen.setdefault(workspace_id, {})
         for fact_id in ids:
             seen[fact_id] = (seen.get(fact_id, (0, 0))[0] + 1, at)
