@@ -206,13 +206,17 @@ async def test_events_to_their_subscription(tiny: TinyDaemon) -> None:
 
 async def test_events_survive_a_restart(tiny: TinyDaemon) -> None:
     def subscribe(peer: Any, params: dict[str, Any]) -> object:
-        return {"subscription": "s", "revision": f"r{tiny.methods().count('subscribe')}"}
+        time = tiny.methods().count("subscribe")
+        if time == 1:
+            peer.notify("event", subscription="s", seq=1, topic="facts")
+        return {"subscription": "s", "revision": f"r{time}"}
 
     tiny.scripts["subscribe"] = subscribe
     tiny.scripts["unsubscribe"] = lambda peer, params: {"unsubscribed": "s"}
     async with Client() as client, contextlib.aclosing(client.events(["facts"])) as events:
+        # An event tells that the subscription was answered: one that was not has lost nothing.
+        assert (await anext(events))["seq"] == 1
         waiting = asyncio.create_task(anext(events))
-        await asyncio.to_thread(tiny.wait_for, "subscribe")
         tiny.stop()  # the loop must not run in between: it would find nobody to connect to
         tiny.start()
         assert await waiting == {"topic": "events.lost", "revision": "r2"}
