@@ -12,6 +12,7 @@ relative to it, not to the moment of taking in.
 """
 
 import os
+import sys
 import time
 
 from lore.errors import Invalid, Limit, Unavailable
@@ -104,7 +105,7 @@ def _write(folder: str, name: str, data: bytes) -> None:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            _sync(file.fileno())
         os.rename(draft, f"{folder}/{name}")
     except OSError:
         os.unlink(draft)
@@ -114,3 +115,13 @@ def _write(folder: str, name: str, data: bytes) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _sync(descriptor: int) -> None:
+    """To the disk itself: fsync of macOS stops at the disk's cache (fsync(2) there)."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import structlog
 
+from lored import mounts
 from lored.runtime import logs, places
 from lored.runtime.lock import Lock, read_holder
 from lored.runtime.logs import Sink
 from lored.services.care.openmetrics import Page
+from lored.watch.eventless import sends_events
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -38,7 +40,7 @@ nonsense
     ],
 )
 def test_the_innermost_and_latest_mount_decides(path: str, kind: str, remote: bool) -> None:
-    assert places.type_in_mountinfo(MOUNTS, path) == kind
+    assert mounts.type_in_mountinfo(MOUNTS, path) == kind
     assert places.is_remote(kind) is remote
 
 
@@ -47,8 +49,14 @@ def test_local_file_systems_are_welcome(kind: str) -> None:
     assert not places.is_remote(kind)
 
 
+@pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", mounts.NOT_LOCAL])
+def test_what_is_not_local_holds_no_store_and_sends_no_events(kind: str) -> None:
+    assert places.is_remote(kind)
+    assert not sends_events(kind)
+
+
 def test_this_machine_has_a_known_file_system(tmp_path: Path) -> None:
-    assert places.file_system(str(tmp_path))
+    assert mounts.file_system(str(tmp_path))
 
 
 def test_a_lock_is_held_once_and_survives_a_removed_file(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
+from lored.mounts import file_system
 from lored.watch.bursts import ALL_PATHS, Bursts
-from lored.watch.mounts import file_system, sends_events
+from lored.watch.eventless import sends_events
 
 Mode = Literal["events", "poll"]
 
