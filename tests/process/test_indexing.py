@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,35 @@ def test_kill_9_in_the_middle_changes_nothing(undisturbed: Any, victim: str, hom
         client.hello()
         assert client.call("index_wait")["failed"] == 0
     same(content(home, path), expected)
+
+
+def reading(client: RawClient, but: list[int]) -> int | None:
+    """The process that reads now, none of ``but``."""
+    status = client.call("index_status")
+    worker: int | None = status.get("worker")
+    return worker if worker not in but and status["state"] == "indexing" else None
+
+
+@pytest.mark.timeout(300)
+def test_kills_of_the_worker_from_outside_are_no_failures_of_the_file(home: Path) -> None:
+    """Met in 108 rounds of faults/test_kill.py: a large file that was being read at the second
+    kill was left alone for a minute, and `index_wait` called it failed."""
+    path = session_path(home / "user", ONE)
+    with path.open("wb") as file:
+        for number in range(12_000):
+            file.write(said(ONE, f"word{number} " + "and so it went on " * 60, number))
+    for round_number in range(2):
+        with start_daemon(home) as daemon, daemon.connect(120) as client:
+            client.hello()
+            victims = [0]
+            for _ in range(2):
+                victims.append(until(partial(reading, client, victims), "a worker that reads"))
+                psutil.Process(victims[-1]).kill()
+            if round_number:
+                answer = client.call("index_wait")
+                assert answer["failed"] == 0
+                root = client.call("index_status")["roots"][0]
+                assert root["quarantined"] == 0 and root["messages"] == 12_000
 
 
 def test_an_append_is_searchable_at_once_and_said(daemon: RunningDaemon, client: RawClient) -> None:

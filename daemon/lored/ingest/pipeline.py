@@ -4,7 +4,8 @@
 - Back-pressure: at most `BATCHES_AHEAD` batches are held; then the pipe fills and the worker
   waits. Memory here is bounded by frames of `frames.FRAME_BYTES`.
 - A worker that says nothing for `SILENCE_SECONDS` is killed; a job whose worker died is
-  `crashed`. The caller decides what becomes of the file.
+  `crashed`, or `killed` when somebody else ended the worker by a signal (a user, the system
+  out of memory). The caller decides what becomes of the file.
 - Restarts are capped: after `RESTARTS` deaths within `RESTART_SECONDS` it is left alone for
   that long, and `broken` says so. A defect must not become a loop of processes.
 
@@ -13,6 +14,7 @@ The worker dies with the daemon by whatever death: it watches its parent, and it
 
 import asyncio
 import os
+import signal
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -44,13 +46,19 @@ READY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 1.0
 """From the end of its input to SIGKILL; a worker has nothing to save."""
 
+END_SECONDS: Final = 0.5
+"""From the end of a worker's output to its exit code, which says who ended it."""
+
+KILLS: Final = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+"""Exit codes of a process that another one ended; a crash of its own gives others."""
+
 OnBatch = Callable[[Batch], Awaitable[None]]
 OnAsk = Callable[[str], Awaitable[dict[str, Any]]]
 OnBeat = Callable[[int], None]
 
 
 class Outcome(NamedTuple):
-    """How a job ended: an outcome of `ingest.worker`, or `crashed`; why; bytes read."""
+    """How a job ended: an outcome of `ingest.worker`, `crashed` or `killed`; why; bytes read."""
 
     kind: str
     text: str = ""
@@ -120,10 +128,10 @@ class Pipeline:
             while True:
                 item = await batches.get()
                 if isinstance(item, Outcome):
-                    if item.kind == "crashed":
-                        await self._bury(process)
-                    else:
+                    if item.kind != "crashed":
                         self._rest()
+                    elif await self._bury(process):
+                        return item._replace(kind="killed", text="the worker was killed")
                     return item
                 await on_batch(item)
         except BaseException:
@@ -219,10 +227,13 @@ class Pipeline:
         loop = asyncio.get_running_loop()
         self._idle = loop.call_later(IDLE_SECONDS, lambda: loop.create_task(self.stop()))
 
-    async def _bury(self, process: Child) -> None:
+    async def _bury(self, process: Child) -> bool:
+        """Count a death; whether somebody else killed it."""
         self._deaths.append(time.monotonic())
+        killed = await process.ended(END_SECONDS) and process.returncode in KILLS
         await self._kill(process)
         self._log.warning("worker died", worker=process.pid, code=process.returncode)
+        return killed
 
     async def _kill(self, process: Child) -> None:
         if self._process is process:

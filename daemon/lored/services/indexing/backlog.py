@@ -23,6 +23,8 @@ class Item:
     order: tuple[int, int] = (0, 0)
     whole: bool = False
     """Read again from the start."""
+    kills: int = 0
+    """How often in a row the worker was killed by somebody else while it read this."""
     left_bytes: int = 0
     """About how much is to be read; set by `Backlog.add`."""
 
@@ -51,6 +53,7 @@ class Backlog:
             self._forget(old)
             item.hot |= old.hot
             item.whole |= old.whole
+            item.kills = max(item.kills, old.kills)
             item.noticed_at = min(item.noticed_at, old.noticed_at)
         cursor = item.step.cursor
         done = cursor.offset if cursor is not None and not item.whole else 0

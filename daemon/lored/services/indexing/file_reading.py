@@ -38,7 +38,13 @@ YIELD_STEP_SECONDS: Final = 0.004
 SLICE_BYTES: Final = 8 << 20
 """Read at most before a file that changes now may go first: about a quarter of a second."""
 
-FAILURES_LOGGED: Final = ("failed", "crashed")
+FAILURES: Final = ("failed", "crashed")
+"""Outcomes that count against the file."""
+
+KILLS_FORGIVEN: Final = 2
+"""Kills of the worker from outside in a row (without a slice read in between) that do not count
+against the file: whoever ends a process means no file. One that is too much for the machine's
+memory gets it killed each time, and must not hold up the others."""
 
 log = structlog.get_logger()
 
@@ -133,6 +139,11 @@ class FileReading:
             on_beat=lambda place: self._progress.publish("indexing"),
         )
         self._progress.bytes_read += outcome.bytes_read
+        if outcome.kind == "killed":
+            if item.kills < KILLS_FORGIVEN:
+                reading.kind = "killed"
+                return reading
+            outcome = outcome._replace(kind="crashed")
         if former is not None:
             if outcome.kind == "anew":  # only the number of its inode is that of the other file
                 await self._part(root, former)
@@ -266,7 +277,7 @@ class FileReading:
                 cursor = cursors.get(conn, path)
                 cursors.mark_gone(conn, [] if cursor is None else [cursor.id], now)
 
-        elif outcome.kind in FAILURES_LOGGED:
+        elif outcome.kind in FAILURES:
 
             def conclude(conn: Connection) -> Any:
                 cursors.fail(conn, path, outcome.text, version, now)

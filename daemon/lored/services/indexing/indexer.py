@@ -20,7 +20,7 @@ from lored.core.reconcile import Cursor, Plan, Step
 from lored.ingest.pipeline import Broken, Pipeline
 from lored.services.app import App
 from lored.services.indexing.backlog import Backlog, Item, keep_sessions_together
-from lored.services.indexing.file_reading import FileReading, Reading
+from lored.services.indexing.file_reading import FAILURES, FileReading, Reading
 from lored.services.indexing.looking import Looking, as_seen
 from lored.services.indexing.progress import Progress
 from lored.services.indexing.projects import Projects
@@ -231,20 +231,18 @@ class Indexing:
         """What follows from a slice that was read."""
         path = item.step.path
         cursor = root.cursors.get(path)
-        again = Item(
-            Step("retry", path, item.step.seen, cursor),
-            root.key,
-            item.hot,
-            item.noticed_at,
-            item.order,
-        )
+        step = Step("retry", path, item.step.seen, cursor)
+        if cursor is None and reading.kind == "killed":
+            step = item.step  # renamed perhaps, and not looked into yet
+        again = Item(step, root.key, item.hot, item.noticed_at, item.order)
         for other in reading.again:
             known = root.cursors.get(other)
             if known is not None:
                 step = Step("retry", other, as_seen(known), known)
                 self.backlog.add(Item(step, root.key, item.hot, now()))
-        failed = reading.kind in ("failed", "crashed")
-        if reading.kind in ("more", "anew"):
+        failed = reading.kind in FAILURES
+        again.kills = item.kills + 1 if reading.kind in ("killed", "crashed") else 0
+        if reading.kind in ("more", "anew", "killed"):
             self.backlog.add(again)
             self.tickets.stored(path, set(reading.sessions), reading.messages)
         elif path in self.backlog:  # it changed while it was read
