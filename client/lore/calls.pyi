@@ -451,6 +451,7 @@ class Calls:
         *,
         model: str | None = None,
         text: bool | None = None,
+        wait: bool | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Compute vectors or text index anew, resumable."""
@@ -978,6 +979,7 @@ class AsyncCalls:
         *,
         model: str | None = None,
         text: bool | None = None,
+        wait: bool | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Compute vectors or text index anew, resumable."""

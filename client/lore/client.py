@@ -23,7 +23,7 @@ from lore.wire.messages import Message, Notification, Response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Self
 
 
@@ -85,19 +85,26 @@ class Client(Calls):
             self._link = None
 
     def call(
-        self, method: str, params: "dict[str, Any] | None" = None, *, timeout: "float | None" = None
+        self,
+        method: str,
+        params: "dict[str, Any] | None" = None,
+        *,
+        timeout: "float | None" = None,
+        on_event: "Callable[[dict[str, Any]], None] | None" = None,
     ) -> "dict[str, Any]":
         """Call `method` by its wire name and return the result map.
 
         `timeout` in seconds, else the client's, else the method's own deadline. A call that the
-        daemon refuses as busy is repeated within that time. Raises the typed errors of
-        `lore.errors`; `Timeout` leaves the connection usable.
+        daemon refuses as busy is repeated within that time. `on_event` is given the events of
+        this connection's subscriptions that come while the answer is awaited; each gives the
+        answer its whole time anew. Raises the typed errors of `lore.errors`; `Timeout` leaves
+        the connection usable.
         """
         named, seconds = params or {}, timeout or self._timeout
         began, tries = time.monotonic(), 0
         while True:
             try:
-                return self._call(method, named, seconds)
+                return self._call(method, named, seconds, on_event)
             except Busy as refusal:
                 tries += 1
                 pause = pause_after(refusal, tries)
@@ -112,13 +119,17 @@ class Client(Calls):
                     seconds = left - pause
 
     def _call(
-        self, method: str, named: "dict[str, Any]", seconds: "float | None"
+        self,
+        method: str,
+        named: "dict[str, Any]",
+        seconds: "float | None",
+        on_event: "Callable[[dict[str, Any]], None] | None",
     ) -> "dict[str, Any]":
         """One call, once more where the connection was lost and that is safe."""
         for last_try in (False, True):
             link = self._live()
             try:
-                return self._ask(link, method, named, seconds)
+                return self._ask(link, method, named, seconds, on_event)
             except ShuttingDown:
                 self.close()
                 if last_try or not self._start:
@@ -210,7 +221,12 @@ class Client(Calls):
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _ask(
-        self, link: handshake.Link, method: str, params: "dict[str, Any]", timeout: "float | None"
+        self,
+        link: handshake.Link,
+        method: str,
+        params: "dict[str, Any]",
+        timeout: "float | None",
+        on_event: "Callable[[dict[str, Any]], None] | None",
     ) -> "dict[str, Any]":
         message_id = link.take_id()
         data = encode_request(message_id, method, params)
@@ -240,6 +256,10 @@ class Client(Calls):
             except (EOFError, OSError):
                 raise Lost(unseen=False) from None
             answer = self._sort(messages, message_id)
+            while on_event is not None and self._events:
+                on_event(self._events.popleft())
+                deadline = self._until(timeout or seconds_of(method))
+                may_extend = False
             if answer is None:
                 continue
             if answer.error is not None:

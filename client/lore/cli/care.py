@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from time import monotonic
 from typing import Any
 
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Invocation
+from lore.cli.progress import Progress
 from lore.cli.render import Screen, clean, one_line
 from lore.cli.times import size
 
@@ -16,13 +18,17 @@ def export(inv: Invocation) -> int:
     """Write the facts to standard output or to a file, page by page."""
     o = inv.options
     pages: list[str] = []
-    after: str | None = None
-    while True:
-        answer = inv.call("export", format=o.format, after=after)
-        pages.append(str(answer.get("text", "")))
-        after = answer.get("next")
-        if after is None:
-            break
+    done, total, began = 0, 0, monotonic()
+    answer: dict[str, Any] = {"next": None}
+    with Progress("export", quiet=inv.screen.json) as bar:
+        while not pages or answer.get("next") is not None:
+            answer = inv.call("export", format=o.format, after=answer.get("next"))
+            pages.append(str(answer.get("text", "")))
+            done += int(answer.get("facts") or 0)
+            total = int(answer.get("total") or total)
+            rate = done / (monotonic() - began)
+            left = {"rate": rate, "eta_s": (total - done) / rate} if rate else {}
+            bar.show({"operation": "export", "unit": "facts", "done": done, "total": total, **left})
     whole = "".join(page if not page or page.endswith("\n") else page + "\n" for page in pages)
     if o.output:
         write_whole(o.output, whole)
@@ -54,7 +60,14 @@ def import_(inv: Invocation) -> int:
     path = os.path.abspath(os.path.expanduser(o.path))
     if not os.path.exists(path):
         raise Usage(f"{o.path}: no such file or folder")
-    answer = inv.call("import", path=path, format=o.format, dry_run=o.dry_run)
+    answer = inv.call_long(
+        "import",
+        "import",
+        "nothing was taken in; the same command begins anew",
+        path=path,
+        format=o.format,
+        dry_run=o.dry_run,
+    )
 
     def text(screen: Screen) -> None:
         if o.dry_run:
@@ -93,7 +106,7 @@ def _entry(item: Any) -> str:
 def backup(inv: Invocation) -> int:
     """Copy the precious stores now."""
     path = inv.options.path and os.path.abspath(os.path.expanduser(inv.options.path))
-    answer = inv.call("backup", path=path)
+    answer = inv.call_long("backup", "backup", "no backup was written", path=path)
 
     def text(screen: Screen) -> None:
         files = answer.get("files", [])
@@ -110,13 +123,26 @@ def restore(inv: Invocation) -> int:
     if not os.path.isdir(path):
         raise Usage(f"{o.path}: no such backup folder; they are in {inv.paths.backups_dir}")
     inv.confirm(f"Put {path} back? What is there now is set aside.", o.yes)
-    answer = inv.call("restore", path=path)
+    answer = inv.call_long(
+        "restore",
+        "restore",
+        "the daemon puts all stores back or none; lore status says when it is done",
+        path=path,
+    )
     return inv.show(answer, lambda screen: show_counts(screen, answer))
 
 
 def verify(inv: Invocation) -> int:
     """Check the stores; exit code 3 when something is wrong."""
-    answer = inv.call("verify", deep=inv.options.deep, fix=inv.options.fix)
+    answer = inv.call_long(
+        "verify",
+        "verify",
+        "what was repaired stays so; the same command checks all again"
+        if inv.options.fix
+        else "nothing was changed",
+        deep=inv.options.deep,
+        fix=inv.options.fix,
+    )
     inv.show(answer, lambda screen: show_checks(screen, answer.get("checks", [])))
     return 0 if answer.get("ok", True) else 3
 
@@ -138,7 +164,9 @@ def show_checks(screen: Screen, checks: list[dict[str, Any]]) -> None:
 
 def maintain(inv: Invocation) -> int:
     """Care that is due, now."""
-    answer = inv.call("maintain")
+    answer = inv.call_long(
+        "maintain", "maintain", "each step stands for itself; the rest comes by itself"
+    )
     steps = answer.get("steps", [])
 
     def text(screen: Screen) -> None:

@@ -11,6 +11,7 @@ from lore import launch
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.indexing import show_roots
 from lore.cli.invocation import Answer, Invocation
+from lore.cli.progress import progress_line
 from lore.cli.render import Screen, clean, counted, one_line
 from lore.cli.times import ago, seconds, size
 from lore.errors import Unavailable
@@ -105,6 +106,7 @@ def show_status(screen: Screen, answer: Answer) -> None:
         rows.append(("index", index_line(answer["index"])))
     parts = {**answer, "requests": answer.get("queues")}
     rows += [(name, line) for name, form in SHOWN if (line := form(parts.get(name)))]
+    rows += [("running", progress_line(one)) for one in answer.get("operations") or ()]
     for label, value in rows:
         screen.say(f"  {screen.paint(f'{label:10}', 'dim')}{clean(value)}")
     roots = answer.get("roots")

@@ -29,10 +29,15 @@ class Direct:
         self._reader: Any = None
 
     def call(
-        self, method: str, params: dict[str, Any] | None = None, *, timeout: float | None = None
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_event: object = None,
     ) -> Any:
         """A read is answered now; a statement about facts is queued (`{queued: ...}`); what
-        needs the daemon raises `Unavailable`."""
+        needs the daemon raises `Unavailable`. There are no events here."""
         given = params or {}
         known = BY_NAME.get(method)
         if known is not None and known.name in spool.METHODS:

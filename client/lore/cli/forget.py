@@ -13,6 +13,9 @@ from lore.cli.render import Screen, one_line
 KINDS = ("session", "workspace", "query")
 """First words that mean sessions."""
 
+ENDED = "what was begun the daemon does to its end; lore status shows it while it runs"
+"""Said after Ctrl-C."""
+
 SHOWN = 10
 """Sessions and transcripts that are named; the rest is counted."""
 
@@ -29,7 +32,11 @@ def forget(inv: Invocation) -> int:
 
 def _fact(inv: Invocation, fact_id: str) -> int:
     o = inv.options
-    answer = inv.call("forget_fact", id=fact_id, hard=o.hard, undo=o.undo, reason=o.reason)
+    params = {"id": fact_id, "hard": o.hard, "undo": o.undo, "reason": o.reason}
+    if o.hard:
+        answer = inv.call_long("forget_fact", "forget", ENDED, **params)
+    else:
+        answer = inv.call("forget_fact", **params)
 
     def text(screen: Screen) -> None:
         name = views.fact_name(answer.get("fact", {"id": fact_id}))
@@ -59,7 +66,7 @@ def _sessions(inv: Invocation, what: str, rest: list[str]) -> int:
         if not inv.screen.json:
             _told(inv.screen, plan)
         inv.confirm(f"Forget {count} session{'s' * (count != 1)} for good?", o.yes)
-    answer = inv.call("forget_session", **wanted, facts=o.facts)
+    answer = inv.call_long("forget_session", "forget", ENDED, **wanted, facts=o.facts)
 
     def text(screen: Screen) -> None:
         if what == "session":

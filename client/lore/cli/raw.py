@@ -8,6 +8,7 @@ from typing import Any
 
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Invocation
+from lore.cli.progress import progress_line
 from lore.cli.render import Screen, one_line
 from lore.cli.times import local
 from lore.wire.methods import BY_NAME, METHODS
@@ -94,6 +95,11 @@ def _summary(event: dict[str, Any]) -> str:
     if isinstance(session, dict):
         line = (session.get("summary") or {}).get("line") or session.get("title") or ""
         return f"{action} {session.get('agent')} {session.get('id')} {line}"
+    if event.get("topic") == "progress":
+        return progress_line(event)
+    if "degraded" in event:
+        names = ", ".join(str(one.get("name")) for one in event["degraded"])
+        return f"degraded: {names}" if names else "nothing is degraded"
     skipped = ("topic", "subscription", "seq", "action", "at")
     return " ".join([action, *(f"{k}={v}" for k, v in event.items() if k not in skipped)]).strip()
 

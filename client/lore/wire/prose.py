@@ -152,8 +152,15 @@ topic carries:
 | `facts` | `action` (remembered, updated, forgotten, superseded), `fact` |
 | `conflicts` | `action`, `conflict` |
 | `sessions` | `action` (added, grown), `session` |
-| `progress` | the progress map of `index_status` |
+| `progress` | the progress map of `index_status`; or, with `operation`, a long operation |
 | `status` | `degraded` |
+
+A long operation is a call of the class `long` that reports how far it is: `operation` (the
+method), `id`, `client`, `step` (in words), `unit`, `done`, `seconds`, where known `total`,
+`rate` (units a second) and `eta_s`; in the last event `outcome` (done, stopped, failed); and
+`own: true` for the connection that called. `status` lists those that run under `operations`.
+As long as one moves its deadline moves with it. It is stopped by `cancel` or by hanging up,
+except where half of it would be worse than all: a restore or a removal that has begun goes on.
 
 A client that does not read loses events, never others' time: the daemon drops what waits,
 sends `events.lost [{subscription, count, revision}]` and goes on. Ask `changes` with the last

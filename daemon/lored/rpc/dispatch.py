@@ -4,7 +4,8 @@ A request is answered exactly once, by whichever comes first: its handler, its d
 `cancel`, or the drain. A handler that is a plain function answers at once on the loop and
 must not wait; one that is a coroutine function runs as a task in the lane of its method's
 class. The deadline counts from arrival, waiting included, and cancels the handler; the
-answer does not wait for the handler to obey. Notifications run like requests, unanswered.
+answer does not wait for the handler to obey. A long operation that moves gets its deadline
+anew. Notifications run like requests, unanswered.
 
 A request that would not be done within its deadline is refused as `busy` when it comes, with
 the time after which to try again; one whose turn has not come by `BEGIN_SHARE` of its deadline,
@@ -294,6 +295,10 @@ class Dispatcher:
 
     def _expire(self, pending: Pending) -> None:
         seconds = DEADLINES[pending.method.deadline]
+        operation = pending.call.operation
+        if operation is not None and operation.has_moved():
+            pending.timer = self._loop.call_later(seconds, self._expire, pending)
+            return
         self.stop(
             pending,
             Timeout(

@@ -89,6 +89,8 @@ class Subscription:
             "topic": event.topic,
             "workspace": event.workspace,
         }
+        if event.origin is self._owner:
+            params["own"] = True
         try:
             self._owner.send_event("event", params)
         except LoreError as error:  # a payload that may not cross is a defect of its service

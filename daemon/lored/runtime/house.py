@@ -82,6 +82,7 @@ class House:
             ) from error
         except OSError as error:
             raise Refused(f"{error.filename}: {error.strerror}", BAD_STORE) from None
+        self.app.services["operations"] = self.app.operations
         for name, kind in self._classes:
             self.app.services[name] = self.health if name == "health" else kind(self.app)
         for name, service in self.app.services.items():
@@ -109,6 +110,8 @@ class House:
     @property
     def busy(self) -> bool:
         """Whether there is work that an idle exit would interrupt."""
+        if len(self.app.operations):
+            return True
         indexing = self.app.services.get("indexing")
         if indexing is None:
             return False

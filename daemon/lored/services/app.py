@@ -6,6 +6,8 @@ Only names and types; building and closing belong to the composition root.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lored.services.operations import Operation, Operations
+
 if TYPE_CHECKING:
     from lore.paths import Paths
     from lored.services.events import Events
@@ -24,7 +26,9 @@ class Call:
     """Default workspace path or id of the connection."""
     session_id: str | None = None
     connection: Any = None
-    """Only for the session namespace (hello, cancel, subscribe, drain)."""
+    """For the session namespace (hello, cancel, subscribe, drain), and whose it is."""
+    operation: Operation | None = None
+    """The long operation that it runs, if it is one."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,10 @@ class App:
     services: dict[str, Any] = field(default_factory=dict)
     """By name: facts, triage, snapshots, mirror, importing, sessions, indexing, recall, context,
     forget, health, backup, embedding. Use `get`."""
+    operations: Operations = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.operations = Operations(self.events)
 
     def get(self, name: str) -> Any:
         """The service ``name``; an error that names it when it is not wired."""

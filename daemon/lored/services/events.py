@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 class Event(NamedTuple):
     """One thing that happened: topic (`facts`, `conflicts`, `sessions`, `progress`,
-    `status`), wire-ready payload, and the workspace id it belongs to (None: all)."""
+    `status`), wire-ready payload, the workspace id it belongs to (None: all), and the
+    connection that asked for it, where that matters."""
 
     topic: str
     payload: dict[str, object]
     workspace: str | None
+    origin: object | None = None
 
 
 Listener = Callable[[Event], None]
@@ -31,8 +33,15 @@ class Events:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def publish(self, topic: str, payload: dict[str, object], workspace: str | None = None) -> None:
+    def publish(
+        self,
+        topic: str,
+        payload: dict[str, object],
+        workspace: str | None = None,
+        *,
+        origin: object | None = None,
+    ) -> None:
         """Tell every listener, in the order they came."""
-        event = Event(topic, payload, workspace)
+        event = Event(topic, payload, workspace, origin)
         for listener in tuple(self._listeners):
             listener(event)

@@ -8,7 +8,7 @@ METHODS: "tuple[Method, ...]" = (
         "status",
         "Everything about the daemon, with degraded modes and remedies.",
         (),
-        "pid, version, protocol, socket, stores, roots, queues, memory, degraded[]",
+        "pid, version, protocol, socket, stores, roots, queues, operations[], memory, degraded[]",
         # Its parts are asked at once, each with a bound of its own; a busy machine needs them all.
         deadline="write",
     ),
@@ -52,7 +52,7 @@ METHODS: "tuple[Method, ...]" = (
             WORKSPACE,
             Param("after", "text", "Page"),
         ),
-        "text, next",
+        "text, facts (on this page), total (on the first), next",
         deadline="long",
     ),
     Method(

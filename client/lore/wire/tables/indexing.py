@@ -77,8 +77,9 @@ METHODS: "tuple[Method, ...]" = (
         (
             Param("model", "text", "Embedder to change to"),
             Param("text", "bool", "Rebuild the text index"),
+            Param("wait", "bool", "Answer when the vectors are there, too"),
         ),
-        "accepted",
+        "accepted, messages, vectors",
         deadline="long",
         mutates=True,
         idempotent=True,

@@ -22,7 +22,10 @@ async def recall(app: App, call: Call, params: Map) -> Map:
 async def reindex(app: App, call: Call, params: Map) -> Map:
     """Text index or vectors anew."""
     found: Map = await app.get("reindexing").run(
-        model=params.get("model"), text=params.get("text", False)
+        call,
+        model=params.get("model"),
+        text=params.get("text", False),
+        wait=params.get("wait", False),
     )
     return found
 

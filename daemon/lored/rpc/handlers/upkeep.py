@@ -8,27 +8,26 @@ from lored.services.app import App, Call
 async def verify(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Checks with remedies."""
     found: dict[str, Any] = await app.get("upkeep").verify(
-        deep=params.get("deep", False), fix=params.get("fix", False)
+        call, deep=params.get("deep", False), fix=params.get("fix", False)
     )
     return found
 
 
 async def backup(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Copy the precious stores now."""
-    found: dict[str, Any] = await app.get("backup").run(params.get("path"))
+    found: dict[str, Any] = await app.get("backup").back_up(call, params.get("path"))
     return found
 
 
 async def restore(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Put a backup back."""
-    found: dict[str, Any] = await app.get("backup").restore(params["path"])
-    await app.workspaces.load()
+    found: dict[str, Any] = await app.get("backup").restore(call, params["path"])
     return found
 
 
 async def maintain(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
     """Care that is due."""
-    found: dict[str, Any] = await app.get("upkeep").maintain()
+    found: dict[str, Any] = await app.get("upkeep").maintain(call)
     return found
 
 

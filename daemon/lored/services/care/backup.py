@@ -17,7 +17,8 @@ import blake3
 import orjson
 
 from lore.errors import Invalid, NotFound, Unavailable
-from lored.services.app import App
+from lored.services.app import App, Call
+from lored.services.operations import Operation
 from lored.store import driver, maintenance
 from lored.store.database import Database
 from lored.store.migrate import SCHEMA_VERSION
@@ -116,10 +117,18 @@ class Backup:
             )
         return found
 
-    async def run(self, target: str | None = None) -> dict[str, Any]:
+    async def back_up(self, call: Call, target: str | None) -> dict[str, Any]:
+        """`backup`: see `run`."""
+        with self._app.operations.under_way(call, "backup") as operation:
+            return await self.run(operation, target)
+
+    async def run(
+        self, operation: Operation | None = None, target: str | None = None
+    ) -> dict[str, Any]:
         """Back up now into our folder, or into a new folder at ``target`` (absolute).
 
-        Returns `path` and `files` (name, bytes). Raises `Invalid` when ``target`` exists.
+        Returns `path` and `files` (name, bytes). Raises `Invalid` when ``target`` exists. What
+        ends early leaves no folder.
         """
         if target is not None:
             if not target.startswith("/"):
@@ -132,10 +141,15 @@ class Backup:
             await asyncio.to_thread(self._clear_drafts, draft)
             os.makedirs(draft + "/workspaces", mode=0o700)
             files = []
+            stores = self._stores()
+            if operation is not None:
+                operation.begin("copying", "stores", len(stores))
             try:
-                for name, workspace_id in self._stores():
+                for name, workspace_id in stores:
                     async with self._app.registry.facts(workspace_id) as database:
                         files.append(await self._copy(database, draft, name))
+                    if operation is not None:
+                        operation.advance()
                 await asyncio.to_thread(_finish, draft, final, files)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -177,23 +191,35 @@ class Backup:
         for path in self.folders()[: -self._app.settings.backup_keep]:
             shutil.rmtree(path)
 
-    async def restore(self, path: str) -> dict[str, Any]:
+    async def restore(self, call: Call, path: str) -> dict[str, Any]:
         """Put every store of a backup folder back; what is there now is set aside, not deleted.
 
-        All files are checked (manifest digest, pages, schema) before the first is replaced.
-        Returns `restored` names and `set_aside` paths. Raises `NotFound` or `Invalid`.
+        All files are checked (manifest digest, pages, schema) before the first is replaced;
+        then all are, whether the caller waits for that or not. Returns `restored` names and
+        `set_aside` paths. Raises `NotFound` or `Invalid`.
         """
         source = path if path.startswith("/") else f"{self._folder}/{path}"
         manifest = await asyncio.to_thread(_read_manifest, source)
-        async with self._one_at_a_time:
+        with self._app.operations.under_way(call, "restore") as operation:
+            operation.begin("checking the backup", "stores", len(manifest))
             for entry in manifest:
                 await asyncio.to_thread(_verify, source, entry)
-            restored, aside = [], []
+                operation.advance()
+            return await operation.finish(self._put_back(operation, source, manifest))
+
+    async def _put_back(
+        self, operation: Operation, source: str, manifest: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        operation.begin("putting back", "stores", len(manifest))
+        restored, aside = [], []
+        async with self._one_at_a_time:
             for entry in manifest:
                 old = await self._app.registry.replace(entry["name"], f"{source}/{entry['name']}")
                 restored.append(entry["name"])
                 if old is not None:
                     aside.append(old)
+                operation.advance()
+        await self._app.workspaces.load()
         self._app.events.publish("status", {"restored": restored})
         return {"restored": restored, "set_aside": aside}
 

@@ -2,6 +2,9 @@
 
 Facts are a person's own words: secrets in them are reported with the fact's id, never changed
 (`lore forget ID --hard` removes one). The answer names rules and places, never a secret.
+
+A fix that was interrupted has left clean rows and perhaps words in the text index or in free
+pages: so a fix always ends with these, also when it finds no row left to clean.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ import msgpack
 
 from lored.core import redact
 from lored.services.app import App, Call
+from lored.services.operations import Operation
 from lored.store.search import text as text_index
 from lored.store.sessions import redaction
 
@@ -31,10 +35,16 @@ class Redaction:
 
         Returns `found` [{rule, count}], `places` (the first `PLACES`), `removed`.
         """
+        with self._app.operations.under_way(call, "redact") as operation:
+            return await self._run(operation, fix)
+
+    async def _run(self, operation: Operation, fix: bool) -> dict[str, Any]:
         counts: Counter[str] = Counter()
         places: list[dict[str, Any]] = []
         removed = 0
         database = self._app.registry.sessions
+        rows_there = await database.read(redaction.count)
+        operation.begin("looking for secrets", "rows", rows_there)
         for column in redaction.COLUMNS:
             after = 0
             while True:
@@ -43,6 +53,7 @@ class Redaction:
                     break
                 after = rows[-1][0]
                 dirty = await asyncio.to_thread(_clean, rows)
+                operation.advance(len(rows))
                 for row, _, found in dirty:
                     counts.update(found)
                     if len(places) < PLACES:
@@ -52,11 +63,16 @@ class Redaction:
                     fresh = [(row, said) for row, said, _ in dirty]
                     await database.write(partial(redaction.replace, column=column, rows=fresh))
                     removed += len(fresh)
-        if removed:
+        if fix:
+            operation.begin("writing the store anew", "steps", 4)
             await self._folds()
+            operation.advance()
             await database.write(text_index.purge_messages)
+            operation.advance()
             await database.write_raw(lambda c: c.execute("VACUUM"))
+            operation.advance()
             await database.checkpoint()
+            operation.advance()
         await self._facts(counts, places)
         return {
             "found": [{"rule": rule, "count": count} for rule, count in sorted(counts.items())],

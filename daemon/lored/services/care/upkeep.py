@@ -2,14 +2,16 @@
 
 Verify answers a list of checks, each with what was looked at, what is wrong and the remedy;
 with `fix` it repairs what can be repaired without loss (text indexes, file modes). Other
-services contribute their own checks by a method `verify(deep, fix) -> list of checks`.
+services contribute their own checks by a method `verify(deep, fix) -> list of checks`. What is
+repaired is repaired store by store, so a check may end early at any point.
 """
 
 import os
 import stat
 from typing import Any
 
-from lored.services.app import App
+from lored.services.app import App, Call
+from lored.services.operations import Operation
 from lored.store import driver, maintenance, suspicion
 from lored.store.database import Database
 
@@ -23,21 +25,34 @@ class Upkeep:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    async def verify(self, *, deep: bool, fix: bool) -> dict[str, Any]:
+    async def verify(self, call: Call, *, deep: bool, fix: bool) -> dict[str, Any]:
         """All checks: `checks` [{name, ok, detail?, remedy?, fixed?}] and `ok` over all."""
+        with self._app.operations.under_way(call, "verify") as operation:
+            checks = await self._verify(operation, deep, fix)
+        return {"checks": checks, "ok": all(one["ok"] or one.get("fixed") for one in checks)}
+
+    async def _verify(self, operation: Operation, deep: bool, fix: bool) -> list[dict[str, Any]]:
         checks = [self._driver(), *self._modes(fix)]
         registry = self._app.registry
-        for name, workspace_id in [("global", None)] + [
-            (one, one) for one in registry.known_workspaces()
-        ]:
+        sizes: dict[str | None, int] = {None: _size(self._app.paths.global_db)}
+        for one in registry.known_workspaces():
+            sizes[one] = _size(registry.workspace_path(one))
+        last = _size(registry.sessions.path)
+        operation.begin("checking stores", "bytes", sum(sizes.values()) + last)
+        for workspace_id, size in sizes.items():
             async with registry.facts(workspace_id) as database:
-                checks += await self._store(f"facts {name}", database, deep, fix)
+                name = f"facts {workspace_id or 'global'}"
+                checks += await self._store(name, database, deep, fix)
+            operation.advance(size)
         checks += await self._store("sessions", registry.sessions, deep, fix)
-        for name in CONTRIBUTORS:
-            contributor = getattr(self._app.services.get(name), "verify", None)
-            if contributor is not None:
-                checks += await contributor(deep=deep, fix=fix)
-        return {"checks": checks, "ok": all(one["ok"] or one.get("fixed") for one in checks)}
+        operation.advance(last)
+        services = self._app.services
+        asked = [services[name] for name in CONTRIBUTORS if hasattr(services.get(name), "verify")]
+        operation.begin("comparing with mirror and sources", "checks", len(asked))
+        for contributor in asked:
+            checks += await contributor.verify(deep=deep, fix=fix)
+            operation.advance()
+        return checks
 
     def _driver(self) -> dict[str, Any]:
         found = driver.capabilities()
@@ -98,18 +113,29 @@ class Upkeep:
             )
         return [check]
 
-    async def maintain(self) -> dict[str, Any]:
+    async def maintain(self, call: Call) -> dict[str, Any]:
         """Merge text indexes, refresh statistics, truncate WALs, back up when due."""
         steps: list[str] = []
-        for name, database in self._app.registry.open_stores().items():
-            await database.write(maintenance.optimize)
-            await database.checkpoint()
-            steps.append(f"optimised {name}")
-        dropped = await self._app.get("retention").run()
-        if dropped:
-            steps.append(f"dropped {dropped} sessions older than retention_days")
-        backup = self._app.get("backup")
-        if backup.age_seconds() >= 86_400:
-            done = await backup.run()
-            steps.append(f"backed up to {done['path']}")
+        with self._app.operations.under_way(call, "maintain") as operation:
+            stores = self._app.registry.open_stores()
+            operation.begin("optimising", "stores", len(stores))
+            for name, database in stores.items():
+                await database.write(maintenance.optimize)
+                await database.checkpoint()
+                operation.advance()
+                steps.append(f"optimised {name}")
+            dropped = await self._app.get("retention").run()
+            if dropped:
+                steps.append(f"dropped {dropped} sessions older than retention_days")
+            backup = self._app.get("backup")
+            if backup.age_seconds() >= 86_400:
+                done = await backup.run(operation)
+                steps.append(f"backed up to {done['path']}")
         return {"steps": steps}
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

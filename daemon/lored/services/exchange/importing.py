@@ -2,6 +2,7 @@
 
 What lies at the path is read by `foreign`, in a thread. One import is one transaction of one
 scope; a dry run is the same transaction, rolled back, so that it tells exactly what would come.
+An import whose caller goes away is rolled back, too.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from lored.services.app import App, Call
 from lored.services.exchange import foreign
 from lored.services.facts import scopes
 from lored.services.facts.scopes import Target
+from lored.services.operations import Operation
 from lored.store.driver import Connection
 from lored.store.facts import clusters as facts_clusters
 from lored.store.facts import imports, mirror
@@ -49,11 +51,19 @@ class Importing:
         path = params["path"]
         if not path.startswith("/"):
             raise Invalid(f"import: {path!r} must be an absolute path")
+        with self._app.operations.under_way(call, "import") as operation:
+            return await self._bring(operation, call, params, path)
+
+    async def _bring(
+        self, operation: Operation, call: Call, params: dict[str, Any], path: str
+    ) -> dict[str, Any]:
+        operation.begin("reading", "files")
         harvest = await asyncio.to_thread(foreign.gather, path, params.get("format"))
         target = await scopes.for_write(self._app, call, params)
         texts = list({one.statement.text for one in harvest.facts})
         made = await asyncio.to_thread(self._app.get("facts").vectors, texts) if texts else []
         vectors = {text: one for text, one in zip(texts, made, strict=True) if one is not None}
+        operation.begin("taking in", "facts", len(harvest.facts))
         now = int(time.time() * clock.SECOND)
         actor, dry = f"import by {call.client}", bool(params.get("dry_run"))
 
@@ -65,7 +75,11 @@ class Importing:
                 lambda: ids.make_uid(now, secrets.token_bytes(10)),
             )
             answer = self._answer(
-                conn, target, now, harvest, imports.bring_in(conn, batch, harvest, sources)
+                conn,
+                target,
+                now,
+                harvest,
+                imports.bring_in(conn, batch, harvest, sources, operation.advance),
             )
             if dry:
                 raise _DryRun(answer)
@@ -128,15 +142,25 @@ class Importing:
         targets = await scopes.for_read(self._app, call, params)
         index, after = _position(params.get("after"))
         if index >= len(targets):
-            return {"text": ""}
+            return {"text": "", "facts": 0}
         page = _jsonl_page if params.get("format", "jsonl") == "jsonl" else _markdown_page
         target = targets[index]
         async with scopes.opened(self._app, target) as database:
-            text, following = await database.read(lambda c: page(c, target, after))
+            text, count, following = await database.read(lambda c: page(c, target, after))
+        answer: dict[str, Any] = {"text": text, "facts": count}
+        if params.get("after") is None:
+            answer["total"] = sum([await self._told(one, page) for one in targets])
         if following is not None:
-            return {"text": text, "next": f"{index}:{following}"}
+            return {**answer, "next": f"{index}:{following}"}
         more = index + 1 < len(targets)
-        return {"text": text, "next": f"{index + 1}:0" if more else None}
+        return {**answer, "next": f"{index + 1}:0" if more else None}
+
+    async def _told(self, target: Target, page: Any) -> int:
+        """Facts that an export of this scope tells."""
+        async with scopes.opened(self._app, target) as database:
+            count = await database.read(facts.count)
+        told = sum(count.values()) - count["erased"]
+        return told if page is _jsonl_page else count["active"]
 
 
 def _position(after: str | None) -> tuple[int, int]:
@@ -148,7 +172,7 @@ def _position(after: str | None) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
-def _jsonl_page(conn: Connection, target: Target, after: int) -> tuple[str, int | None]:
+def _jsonl_page(conn: Connection, target: Target, after: int) -> tuple[str, int, int | None]:
     rows = facts.select(
         conn,
         "number > ? AND state <> ? ORDER BY number LIMIT ?",
@@ -163,14 +187,14 @@ def _jsonl_page(conn: Connection, target: Target, after: int) -> tuple[str, int 
         said["valid_from"] = clock.to_wire(row.valid_from)
         line = jsonl.render(said) + "\n"
         if lines and size + len(line.encode()) > EXPORT_BYTES:
-            return "".join(lines), after
+            return "".join(lines), len(lines), after
         lines.append(line)
         size += len(line.encode())
         after = row.number
-    return "".join(lines), after if len(rows) == EXPORT_FACTS else None
+    return "".join(lines), len(lines), after if len(rows) == EXPORT_FACTS else None
 
 
-def _markdown_page(conn: Connection, target: Target, after: int) -> tuple[str, int | None]:
+def _markdown_page(conn: Connection, target: Target, after: int) -> tuple[str, int, int | None]:
     rows = facts.select(
         conn,
         "cluster > ? AND state = 0 AND cluster IN (SELECT DISTINCT cluster FROM facts"
@@ -190,4 +214,4 @@ def _markdown_page(conn: Connection, target: Target, after: int) -> tuple[str, i
         said = row.text.replace("\n", "\n  ")
         parts.append(f"- **{ids.fact(row.number)}** {said} _({', '.join(told)})_\n")
     clusters = len({row.cluster for row in rows})
-    return "".join(parts), last if clusters == EXPORT_FACTS else None
+    return "".join(parts), len(rows), last if clusters == EXPORT_FACTS else None

@@ -9,7 +9,8 @@
 
 The answer counts what was scanned and names every place where the words still stand, with the
 reason: another fact that says the same, a session's transcript, a file that could not be
-cleaned. It never claims more than the scan saw.
+cleaned. It never claims more than the scan saw. Once 1 has begun, all is done to its end,
+whether the caller waits for that or not.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from lored.services.app import App, Call
 from lored.services.facts import remains
 from lored.services.facts.scopes import Target, locate, opened
 from lored.services.moments import now
+from lored.services.operations import Operation
 from lored.store import driver
 from lored.store.database import Database
 from lored.store.driver import Connection
@@ -48,10 +50,24 @@ async def forget_hard(
     app: App, call: Call, params: dict[str, Any], service: "Facts"
 ) -> dict[str, Any]:
     """Erase the fact that the call names; see the module."""
-    at = now()
     target, fact = await locate(app, call, params, params["id"])
     if fact.state is State.ERASED:
         raise Conflict(f"{ids.fact(fact.number)} was forgotten for good already")
+    with app.operations.under_way(call, "forget_fact") as operation:
+        return await operation.finish(_forget(app, call, params, service, target, fact, operation))
+
+
+async def _forget(
+    app: App,
+    call: Call,
+    params: dict[str, Any],
+    service: "Facts",
+    target: Target,
+    fact: Fact,
+    operation: Operation,
+) -> dict[str, Any]:
+    at = now()
+    operation.begin("removing its words", "stores", 1)
     wanted = remains.stretches(fact.text)
     async with opened(app, target) as database:
 
@@ -67,7 +83,7 @@ async def forget_hard(
         mirror = app.services.get("mirror")
         if mirror is not None:
             await mirror.sync(target.workspace)
-        proof = await _prove(app, target, fact, database, wanted)
+        proof = await _prove(app, target, fact, database, wanted, operation)
     proof["removed"] = removed
     return {
         "fact": shown,
@@ -78,7 +94,12 @@ async def forget_hard(
 
 
 async def _prove(
-    app: App, target: Target, fact: Fact, database: Database, wanted: list[bytes]
+    app: App,
+    target: Target,
+    fact: Fact,
+    database: Database,
+    wanted: list[bytes],
+    operation: Operation,
 ) -> dict[str, Any]:
     """Clean copies, scan everything, rewrite what is left; the proof of the answer."""
     await _fold(database)
@@ -93,7 +114,8 @@ async def _prove(
     paths = sorted({*remains.files_under(folders), *([page] if page else [])})
 
     def look() -> tuple[remains.Scan, list[str], list[str]]:
-        first = remains.scan(paths, wanted)
+        operation.begin("looking for its words", "bytes", 2 * remains.weigh(paths))
+        first = remains.scan(paths, wanted, operation.advance)
         cleaned: list[str] = []
         failed: list[str] = []
         for path in first.found:
@@ -106,7 +128,7 @@ async def _prove(
     if await _unexplained(database, own & first.found.keys(), first, fact, wanted):
         await database.write_raw(lambda c: c.execute("VACUUM"))
         await _fold(database)
-    last = await asyncio.to_thread(remains.scan, paths, wanted)
+    last = await asyncio.to_thread(remains.scan, paths, wanted, operation.advance)
     explained = await database.read(lambda c: _others(c, wanted))
     left = {
         path: hits

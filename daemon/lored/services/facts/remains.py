@@ -8,7 +8,7 @@ encrypted forms cannot be seen; we keep none of facts.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from lored.core.tokens import index_form
@@ -62,9 +62,23 @@ def files_under(folders: Iterable[str]) -> Iterator[str]:
                     yield path
 
 
-def scan(paths: Iterable[str], wanted: list[bytes]) -> Scan:
+def weigh(paths: Iterable[str]) -> int:
+    """Bytes of these files together."""
+    total = 0
+    for path in paths:
+        try:
+            total += os.stat(path).st_size
+        except OSError:
+            continue
+    return total
+
+
+def scan(
+    paths: Iterable[str], wanted: list[bytes], advance: Callable[[int], None] | None = None
+) -> Scan:
     """Read every file whole and say which hold any of ``wanted``. Files that vanish or cannot
-    be read meanwhile (another's lock) are left out of the count."""
+    be read meanwhile (another's lock) are left out of the count. ``advance`` hears of the bytes
+    read."""
     seen, total = 0, 0
     found: dict[str, list[bytes]] = {}
     overlap = max((len(one) for one in wanted), default=1) - 1
@@ -75,6 +89,8 @@ def scan(paths: Iterable[str], wanted: list[bytes]) -> Scan:
                 tail = b""
                 while block := file.read(BLOCK_BYTES):
                     total += len(block)
+                    if advance is not None:
+                        advance(len(block))
                     data = tail + block
                     hits |= dict.fromkeys(one for one in wanted if one in data)
                     tail = data[-overlap:] if overlap else b""

@@ -1,17 +1,12 @@
 """How far the index is: counters, rate, time left, and progress events. Owns no work."""
 
 import time
-from collections import deque
-from typing import Any, Final
+from typing import Any
 
 from lored.core.clock import to_wire
 from lored.services.events import Events
-
-EVENT_SECONDS: Final = 0.25
-"""A bar on a terminal needs no more than four a second."""
-
-RATE_SECONDS: Final = 10.0
-"""The rate is that of the last seconds: the beginning of a backfill says little about its end."""
+from lored.services.operations import EVENT_SECONDS
+from lored.services.pace import Pace
 
 
 class Progress:
@@ -20,7 +15,7 @@ class Progress:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._said_at = 0.0
-        self._samples: deque[tuple[float, int]] = deque()
+        self._pace = Pace()
         self.began_at: int | None = None
         self.files_done = 0
         self.bytes_done = 0
@@ -38,28 +33,17 @@ class Progress:
         """The backlog was empty and is not any more."""
         self.began_at = now
         self.files_done = self.bytes_done = 0
-        self._samples.clear()
+        self._pace.clear()
 
     def advance(self, size: int) -> None:
         """``size`` bytes of transcript are stored."""
         self.bytes_done += size
-        now = time.monotonic()
-        self._samples.append((now, self.bytes_done))
-        while self._samples and now - self._samples[0][0] > RATE_SECONDS:
-            self._samples.popleft()
+        self._pace.note(self.bytes_done)
 
     def redacted(self, counts: dict[str, int]) -> None:
         """Secrets were left out."""
         for rule, count in counts.items():
             self.redactions[rule] = self.redactions.get(rule, 0) + count
-
-    @property
-    def rate(self) -> float:
-        """Bytes a second, lately."""
-        if len(self._samples) < 2:
-            return 0.0
-        (begin, low), (end, high) = self._samples[0], self._samples[-1]
-        return (high - low) / (end - begin) if end > begin else 0.0
 
     def describe(self, state: str) -> dict[str, Any]:
         """The progress map of `index_status` and of events."""
@@ -77,9 +61,9 @@ class Progress:
             found["began_at"] = to_wire(self.began_at)
         if self.current:
             found["current"] = self.current
-        if self.files_left and self.rate > 0:
-            found["rate_bytes"] = round(self.rate)
-            found["eta_s"] = round(self.bytes_left / self.rate, 1)
+        if self.files_left and self._pace.rate > 0:
+            found["rate_bytes"] = round(self._pace.rate)
+            found["eta_s"] = round(self.bytes_left / self._pace.rate, 1)
         if self.latency_ms is not None:
             found["latency_ms"] = round(self.latency_ms, 1)
         if self.redactions:

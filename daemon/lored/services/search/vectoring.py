@@ -75,7 +75,8 @@ class Vectoring:
         self._forget_events: Any = None
         self.waiting = 0
         """Messages without a vector of the model, when last looked."""
-        self._done = 0
+        self.made = 0
+        """Vectors stored since the start."""
         self.problem: str | None = None
         """Why the model cannot run, in words."""
         self._idle = asyncio.Event()
@@ -125,7 +126,7 @@ class Vectoring:
 
     def report(self) -> dict[str, Any]:
         """What is done and left."""
-        return {"vectors_waiting": self.waiting, "vectors_made": self._done}
+        return {"vectors_waiting": self.waiting, "vectors_made": self.made}
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class Vectoring:
 
         began = time.monotonic()
         await database.write(write)
-        self._done += len(rows)
+        self.made += len(rows)
         self.waiting = max(0, self.waiting - len(rows))
         if time.monotonic() - began > 1.0:
             await asyncio.sleep(1.0)  # the writer is busy with more urgent work
@@ -242,7 +243,7 @@ class Vectoring:
                     for (number, _), vector in zip(found, quantize(made), strict=True)
                 ]
                 await database.write(partial(_put_facts, model=model, rows=rows))
-                self._done += len(rows)
+                self.made += len(rows)
                 if ids is not None:
                     return
 

@@ -8,7 +8,8 @@
 3. The answer counts what went and says what the scan saw. Messages that another session
    holds too (a fork) stay with that session, and the answer names it.
 
-The agent's own transcript is never touched: the answer names those files.
+The agent's own transcript is never touched: the answer names those files. Once 1 has begun, all
+is done to its end, whether the caller waits for that or not.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from lore.errors import Invalid, NotFound
 from lored.services.app import App, Call
 from lored.services.facts import remains
 from lored.services.moments import now
+from lored.services.operations import Operation
 from lored.services.sessions.reading import Sessions
 from lored.store.sessions import forget, listing
 from lored.store.sessions.forget import Removed
@@ -47,6 +49,13 @@ class Forget:
 
     async def sessions(self, params: dict[str, Any], call: Call) -> dict[str, Any]:
         """Forget what `id`, `query` or `path` means; with `dry_run` only say what would go."""
+        with self._app.operations.under_way(call, "forget_session") as operation:
+            return await self._sessions(operation, params, call)
+
+    async def _sessions(
+        self, operation: Operation, params: dict[str, Any], call: Call
+    ) -> dict[str, Any]:
+        operation.begin("looking for sessions", "steps")
         ids = await self._chosen(params)
         database = self._app.registry.sessions
         ids = await database.read(lambda c: forget.with_subagents(c, ids))
@@ -57,14 +66,29 @@ class Forget:
             answer["facts"] = [f"{fact['scope']}:{fact['id']}" for fact in facts]
         if params.get("dry_run") or not ids:
             return {**answer, "dry_run": bool(params.get("dry_run"))}
+        answer["proof"] = await operation.finish(self._forget(operation, ids, removed, facts, call))
+        return answer
+
+    async def _forget(
+        self,
+        operation: Operation,
+        ids: list[int],
+        removed: Removed,
+        facts: list[dict[str, Any]],
+        call: Call,
+    ) -> dict[str, Any]:
+        operation.begin("removing", "steps", 2 + len(facts))
         await self._remove(ids)
+        operation.advance()
         for fact in facts:
             await self._forget_fact(fact, call)
+            operation.advance()
         await self._app.get("indexing").reload(removed.files)
-        answer["proof"] = await self._prove(removed)
+        operation.advance()
+        proof = await self._prove(operation, removed)
         for name in removed.sessions:
             self._app.events.publish("sessions", {"action": "forgotten", "session": {"id": name}})
-        return answer
+        return proof
 
     async def _chosen(self, params: dict[str, Any]) -> list[int]:
         given = [name for name in ("id", "query", "path") if params.get(name)]
@@ -119,12 +143,13 @@ class Forget:
                 return
             await asyncio.sleep(CHECKPOINT_PAUSE)
 
-    async def _prove(self, removed: Removed) -> dict[str, Any]:
+    async def _prove(self, operation: Operation, removed: Removed) -> dict[str, Any]:
         paths = self._app.paths
 
         def look() -> remains.Scan:
-            folders = (paths.data_dir, paths.state_dir)
-            return remains.scan(remains.files_under(folders), removed.needles)
+            files = list(remains.files_under((paths.data_dir, paths.state_dir)))
+            operation.begin("looking for what is left", "bytes", remains.weigh(files))
+            return remains.scan(files, removed.needles, operation.advance)
 
         scan = await asyncio.to_thread(look)
         rewritten = False

@@ -7,7 +7,7 @@ that this store knows and they mention, so that they meet the facts about these;
 one document are not held against each other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lore.errors import LoreError
@@ -38,13 +38,21 @@ class Imported:
     problems: list[str] = field(default_factory=list)
 
 
-def bring_in(conn: Connection, batch: Batch, harvest: Harvest, sources: Sources) -> Imported:
-    """Take a harvest in; see the module."""
+def bring_in(
+    conn: Connection,
+    batch: Batch,
+    harvest: Harvest,
+    sources: Sources,
+    advance: Callable[[], None],
+) -> Imported:
+    """Take a harvest in; see the module. ``advance`` is called for each fact; what it raises
+    ends the import."""
     result = Imported(problems=list(harvest.problems))
     erased, key = facts.erased_hashes(conn), facts.text_key(conn)
     placed: dict[str, int] = {}
     fresh: set[int] = set()
     for one in harvest.facts:
+        advance()
         if text_hash(one.statement.text, key) in erased:
             result.erased += 1
             continue

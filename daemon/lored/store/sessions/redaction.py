@@ -37,6 +37,18 @@ COLUMNS: Final = (
 )
 
 
+def count(conn: Connection) -> int:
+    """Rows that `portion` will give over all columns."""
+    return sum(
+        int(
+            conn.execute(
+                f"SELECT count(*) FROM {column.table} WHERE {column.name} IS NOT NULL"
+            ).fetchone()[0]
+        )
+        for column in COLUMNS
+    )
+
+
 def portion(conn: Connection, column: Column, after: int) -> list[tuple[int, str]]:
     """The next rows after id ``after`` as (id, text); empty at the end."""
     rows = conn.execute(

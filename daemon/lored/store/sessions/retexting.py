@@ -13,6 +13,12 @@ Forms = list[tuple[int, str, str]]
 """messages.id, index form, context form."""
 
 
+def count(conn: Connection) -> int:
+    """Messages that `read` will give."""
+    found: int = conn.execute("SELECT count(*) FROM messages").fetchone()[0]
+    return found
+
+
 def read(
     conn: Connection, after: int
 ) -> list[tuple[int, int | None, str | bytes, str | bytes | None]]:
