@@ -11,7 +11,7 @@ import os
 import time
 
 from lore import __version__, launch
-from lore.errors import Incompatible, Internal, LoreError, Unavailable
+from lore.errors import Busy, Incompatible, Internal, LoreError, Unavailable
 from lore.paths import Paths
 from lore.transport import Stream
 from lore.wire import fault
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 HELLO_SECONDS = 5.0
 """Longest wait for the answer to hello (the daemon answers it before any other work)."""
+
+BUSY_SECONDS = 5.0
+"""How long a daemon with too many clients is asked again: most of them stay for one call."""
+
+BUSY_PAUSE_MS = 500
+"""Before the first further try; each next one comes later."""
 
 DRAIN_SECONDS = 6.0
 """Longest wait for an older daemon to be gone; it promises to exit within 5 s."""
@@ -118,9 +124,11 @@ def _greet(
     deadline: "float | None",
     start_seconds: "float | None",
 ) -> Link:
-    """Connect and say hello; once more after a daemon that was just going down."""
+    """Connect and say hello; once more after a daemon that was just going down, and again for
+    `BUSY_SECONDS` while it has too many clients."""
     words = {"version": __version__, "protocol": [PROTOCOL_MIN, PROTOCOL_MAX], "errors": "map"}
-    for last_try in (False, True):
+    last_try, refusals, end = False, 0, time.monotonic() + BUSY_SECONDS
+    while True:
         if start:
             stream = launch.find_or_start(paths, start_seconds)
         else:
@@ -142,13 +150,28 @@ def _greet(
                 raise Unavailable("the daemon hung up at hello; try again") from None
         except LoreError as error:
             link.stream.close()
+            if isinstance(error, Busy):
+                refusals += 1
+                _pause(error, refusals, min(end, deadline or end))
+                continue
             if last_try or not start or error.code != "shutting_down":
                 raise
             _wait_gone(paths)
         else:
             link.server = answer if isinstance(answer, dict) else {}
             return link
-    raise AssertionError("unreachable: the last try returns or raises")
+        last_try = True
+
+
+def _pause(refusal: Busy, tries: int, end: float) -> None:
+    """Wait for a place among the clients of the daemon; raises ``refusal`` where that leads
+    beyond ``end``. (Before hello is answered an error is a pair, without data.)"""
+    from lore.policy import pause_after
+
+    pause = pause_after(Busy(refusal.message, {"retry_after_ms": BUSY_PAUSE_MS}), tries)
+    if pause is None or time.monotonic() + pause >= end:
+        raise refusal
+    time.sleep(pause)
 
 
 def _check_protocol(link: Link) -> None:

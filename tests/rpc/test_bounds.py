@@ -2,10 +2,12 @@
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import msgpack
 import pytest
 
+from lore import Client
 from lore.wire import limits
 from support.daemon import RunningDaemon
 from support.wire import Hangup, RawClient, Refusal
@@ -193,6 +195,21 @@ def test_too_deep_a_request_is_told_so_before_the_hangup(shared_odd: RunningDaem
         client.wait_hangup()
 
 
+def pings(daemon: RunningDaemon) -> bool:
+    """Whether our own client gets an answer."""
+    with Client(where=daemon.paths, start=True) as client:
+        return bool(client.ping()["pong"])
+
+
+def refused(client: RawClient) -> int:
+    """Connections refused so far."""
+    page: str = client.call("metrics")["text"]
+    (line,) = [
+        one for one in page.splitlines() if one.startswith("lored_connections_refused_total")
+    ]
+    return int(float(line.split()[-1]))
+
+
 def test_clients_beyond_the_limit_hear_busy(daemon: RunningDaemon) -> None:
     clients = [daemon.connect() for _ in range(limits.CLIENTS)]
     try:
@@ -200,6 +217,11 @@ def test_clients_beyond_the_limit_hear_busy(daemon: RunningDaemon) -> None:
             client.call("ping")
         with daemon.connect() as one_more, pytest.raises(Refusal, match="busy"):
             one_more.call("ping")
+        with daemon.connect() as one_more, pytest.raises(Refusal, match="busy"):
+            one_more.hello()
+        waiting = ThreadPoolExecutor(1).submit(pings, daemon)
+        while refused(clients[0]) < 3:
+            time.sleep(0.01)
         clients.pop().close()
         while True:
             with daemon.connect() as again:
@@ -208,6 +230,7 @@ def test_clients_beyond_the_limit_hear_busy(daemon: RunningDaemon) -> None:
                     break
                 except Refusal:
                     continue  # the daemon has not noticed the close yet
+        assert waiting.result(20), "the client library comes again until there is room"
     finally:
         for client in clients:
             client.close()

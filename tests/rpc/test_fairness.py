@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lored.rpc.lanes import Lane
+from lore.wire.limits import CLIENTS
+from lore.wire.methods import BY_NAME
+from lored.rpc.lanes import Lane, lane_of, make_lanes
 from support.daemon import RunningDaemon
 from support.wire import RawClient, Refusal
 
@@ -118,6 +120,19 @@ def test_a_lane_foresees_how_long_a_newcomer_waits() -> None:
         lane.submit(Job(a, log))
     assert lane.foresee(a) == 31.0
     assert lane.foresee(c) == 1.0, "of the flood one job counts, not thirty"
+
+
+def test_greetings_never_wait_for_each_other() -> None:
+    """200 clients at once, each greeting held up for the 0.3 s that the revision may take: the
+    last ones were refused as busy, in a form that their clients had not asked for yet."""
+    log: list[str] = []
+    lane = make_lanes()[lane_of(BY_NAME["hello"])]
+    lane.learn(3.0)
+    for number in range(CLIENTS):
+        client = Client(str(number))
+        assert lane.foresee(client) == 0.0
+        lane.submit(Job(client, log))
+    assert len(log) == CLIENTS
 
 
 def test_what_would_come_too_late_is_refused_before_it_is_begun(

@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lored.core.quantized import Float32
 from lored.store import driver
 from lored.store.database import Database
 from lored.store.driver import Connection
 from lored.store.pragmas import StoreKind
+from lored.store.search import nearest, vectors
 
 
 @pytest.fixture
@@ -78,6 +81,59 @@ async def test_a_transaction_that_sqlite_ended_is_acknowledged_to_nobody(store: 
     assert await store.read(names) == told
     await store.write_raw(lambda c: c.execute("PRAGMA max_page_count=0").fetchone())
     assert await store.write(lambda c: put(c, "room again"))
+
+
+def unit(place: int) -> Float32:
+    """A unit vector of its own for each place."""
+    vector = np.zeros(64, dtype=np.float32)
+    vector[place] = 1.0
+    return vector
+
+
+def end_all(connection: Connection) -> None:
+    """Lets SQLite itself take back the whole transaction, as a failing disk does."""
+    for _ in range(2):
+        connection.execute("INSERT OR ROLLBACK INTO kept(rowid, name) VALUES(7, 'twice')")
+
+
+def owe(connection: Connection) -> None:
+    """Lets the commit fail: what is referred to never comes."""
+    connection.execute("INSERT INTO owed VALUES(12345)")
+
+
+@pytest.mark.parametrize("break_group", [end_all, owe], ids=["taken back", "failing commit"])
+async def test_vectors_of_a_group_that_failed_are_not_remembered(
+    store: Database, break_group: Any
+) -> None:
+    """The second of a group finds what the first put, which is taken back after that. The next
+    fact gets the same number and place in the order of changes, and another vector."""
+
+    def state(connection: Connection, number: int, place: int) -> list[int]:
+        found = [fact for fact, _ in nearest.nearest(connection, "test", unit(place), 9)]
+        vectors.put_fact(connection, number, "test", unit(place))
+        return found
+
+    def break_it(connection: Connection) -> None:
+        assert state(connection, 21, 21)[0] == 20, "of the group, not committed yet"
+        break_group(connection)
+
+    owed = "row INTEGER REFERENCES facts(id) DEFERRABLE INITIALLY DEFERRED"
+    await store.write(lambda c: c.execute(f"CREATE TABLE owed({owed})"))
+    for number in (1, 2, 3):  # asked before: the segment is held in memory
+        await store.write(lambda c, n=number: state(c, n, n))  # type: ignore[misc]
+    answers = await settle(store.write(lambda c: state(c, 20, 21)), store.write(break_it))
+    assert all(isinstance(answer, driver.DatabaseError) for answer in answers), answers
+    await store.write(lambda c: vectors.put_fact(c, 20, "test", unit(40)))
+    await store.write(lambda c: vectors.put_fact(c, 21, "test", unit(41)))
+
+    def ask(connection: Connection, place: int) -> tuple[int, float]:
+        return nearest.nearest(connection, "test", unit(place), 1)[0]
+
+    for number in (20, 21):
+        fact, cosine = await store.read(lambda c, n=number: ask(c, n + 20))  # type: ignore[misc]
+        assert (fact, round(cosine)) == (number, 1)
+    fact, cosine = await store.read(lambda c: ask(c, 21))
+    assert cosine < 0.5, "a vector that was taken back"
 
 
 async def test_a_caller_that_stops_waiting_does_not_stop_the_write(store: Database) -> None:

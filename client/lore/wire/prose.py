@@ -117,7 +117,9 @@ HELLO = """\
 Say `hello` first, with your name and the range of protocols you speak. It sets the form of
 errors, the order of answers, and the workspace that calls mean when they name none. The answer
 has the daemon's version, the protocol chosen, the instance (another value after a restart), the
-revision of the fact stores and the limits. A client that never says hello is served protocol 1
+revision of the fact stores and the limits. A refusal of `hello` itself is a pair, as nothing is
+settled yet: `invalid`, `incompatible`, `shutting_down`, or `busy` when too many clients are
+connected (come again in half a second). A client that never says hello is served protocol 1
 with errors as pairs and global scope only; so is `ping` before it.
 """
 

@@ -17,6 +17,7 @@ from collections import deque
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
+from lore.wire.limits import CLIENTS
 from lore.wire.methods import Method
 
 SLOTS: Final = {
@@ -25,17 +26,20 @@ SLOTS: Final = {
     "search": (6, 1),  # the readers of two stores, some ahead
     "write": (8, 1),  # a group that shares one sync of the disk, see store/writer.py
     "long": (16, 8),  # mostly waiting; bounded only against abuse
-    "session": (16, 2),  # greeting and looking after the daemon: never behind the work
+    "session": (16, 2),  # looking after the daemon: never behind the work
+    "greeting": (CLIENTS, 1),  # never waits: a `hello` refused as busy is no conversation at all
 }
 
 LEARNT: Final = 0.1
 """Weight of the newest job in the mean time that a slot is held: some twenty count."""
 
-_SESSION: Final = frozenset({"hello", "subscribe", "status", "health", "metrics"})
+_SESSION: Final = frozenset({"subscribe", "status", "health", "metrics"})
 
 
 def lane_of(method: Method) -> str:
     """The lane that a method's requests run in."""
+    if method.name == "hello":
+        return "greeting"
     return "session" if method.name in _SESSION else method.deadline
 
 

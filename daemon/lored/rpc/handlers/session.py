@@ -56,15 +56,15 @@ async def hello(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _revision(app: App | None) -> str | None:
-    """The token of now; absent while the store is too busy to say, or not open yet: greeting
-    must not wait."""
+    """The token of now; absent while the store cannot say (too busy, damaged, not open yet):
+    greeting must neither wait nor fail."""
     if app is None:
         return None
     from lored.services.facts import revisions
 
     try:
         return await asyncio.wait_for(revisions.token(app, None), REVISION_SECONDS)
-    except TimeoutError:
+    except Exception:  # whoever asks for facts hears the reason
         return None
 
 
