@@ -21,6 +21,7 @@ from support.transcripts import SAMPLES, SHARED
 from support.wire import RawClient, Refusal
 
 ONE = session_id(1)
+TWO = session_id(2)
 AGENTS = ("claude", "codex", "recursive")
 DEADLINE = 60.0
 
@@ -249,6 +250,17 @@ def test_an_append_is_searchable_at_once_and_said(daemon: RunningDaemon, client:
     root = next(r for r in status["roots"] if r["agent"] == "claude-code")
     assert root["mode"] == "events" and root["messages"] == 4
     assert status["progress"]["latency_ms"] < 5_000
+    # One that comes with the time it had elsewhere says nothing of how fast it was read.
+    other = session_path(daemon.home / "user", TWO)
+    aside = daemon.home / "aside.jsonl"
+    aside.write_bytes(said(TWO, "an old aardvark", 0))
+    os.utime(aside, (1_600_000_000, 1_600_000_000))
+    aside.rename(other)
+    client.call("index_wait", ticket=client.call("index")["ticket"])
+    until(
+        lambda: len(client.call("session_messages", id=TWO)["messages"]) == 1, "the moved session"
+    )
+    assert client.call("index_status")["progress"]["latency_ms"] < 60_000
 
 
 def test_growth_reads_only_what_grew(daemon: RunningDaemon, client: RawClient) -> None:

@@ -5,6 +5,7 @@ completions are made from one place. Owns no verb; `table.py` lists them.
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -145,6 +146,27 @@ def build(verb: Verb, about: str) -> Parser:
         heeded = arg.dest not in ("global", "everywhere") or arg.dest in verb.scopes
         _add(shared, arg, shown=heeded)
     return parser
+
+
+def spell(verb: Verb, options: argparse.Namespace, **changed: object) -> str:
+    """The command line that means these options, with some changed: to be pasted."""
+    given = {**vars(options), **changed}
+    words: list[str] = []
+    flags: list[str] = []
+    for arg in (*verb.args, *GLOBALS):
+        value = given.get(arg.dest)
+        if value is None or value is False or value == []:
+            continue
+        values = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+        if arg.positional:
+            words += values
+        elif arg.kind == "flag":
+            flags.append(arg.names[0])
+        elif arg.kind == "list":
+            flags += [word for one in values for word in (arg.names[0], one)]
+        else:
+            flags += [arg.names[0], *values]
+    return shlex.join(["lore", verb.name, *words, *flags])
 
 
 def _epilog(verb: Verb) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lore.cli import views
 from lore.cli.arguments import AS_OF, ENTITY, KNOWN_AT, LIMIT, SINCE, TAG, UNTIL, Arg, Verb
-from lore.cli.invocation import Invocation, joined
+from lore.cli.invocation import LISTED, Invocation, joined
 from lore.cli.render import Screen, one_line
 from lore.cli.times import stamp
 from lore.wire.methods import KINDS
@@ -93,20 +93,18 @@ def facts(inv: Invocation) -> int:
         doubles = views.qualified(found)
         for fact in found:
             views.show_fact(screen, fact, doubles)
-        _more(screen, answer, len(found), "facts")
+        _more(inv, screen, answer, len(found))
 
     narrowed = any((o.tag, o.entity, o.kind, o.since, o.until, o.as_of, o.known_at))
     none = "no fact fits these options" if narrowed else "no facts here; lore remember states one"
     return inv.show(answer, text, found=bool(found), empty=none)
 
 
-def _more(screen: Screen, answer: dict[str, Any], shown: int, verb: str) -> None:
+def _more(inv: Invocation, screen: Screen, answer: dict[str, Any], shown: int) -> None:
     if answer.get("next"):
         total = f" of {answer['total']}" if answer.get("total") else ""
         screen.note(
-            screen.paint(
-                f"{shown}{total} shown; lore {verb} --after {answer['next']} goes on", "dim"
-            )
+            screen.paint(f"{shown}{total} shown; {inv.again(after=answer['next'])} goes on", "dim")
         )
 
 
@@ -172,14 +170,16 @@ def history(inv: Invocation) -> int:
     """The chain of a fact, then its change log; without an id the whole change log."""
     o = inv.options
     if o.id is None:
-        answer = inv.call("log", since=o.since, limit=o.limit)
+        limit = o.limit or LISTED
+        answer = inv.call("log", since=o.since, limit=limit)
         entries = answer.get("entries", [])
-        return inv.show(
-            answer,
-            lambda screen: screen.say(*(_entry(entry) for entry in entries)),
-            found=bool(entries),
-            empty="nothing has been changed here yet",
-        )
+
+        def log(screen: Screen) -> None:
+            screen.say(*(_entry(entry) for entry in entries))
+            inv.tell_cut(len(entries), limit)
+
+        none = "nothing has been changed " + ("since then" if o.since else "here yet")
+        return inv.show(answer, log, found=bool(entries), empty=none)
     answer = inv.call("fact_history", id=o.id)
 
     def text(screen: Screen) -> None:

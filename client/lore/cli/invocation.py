@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from lore import paths, realms
-from lore.cli.arguments import Usage
+from lore.cli import table
+from lore.cli.arguments import Usage, spell
 from lore.cli.render import Screen
 from lore.errors import Unavailable
 from lore.wire.methods import BY_NAME
@@ -23,6 +24,12 @@ Answer = dict[str, Any]
 
 DONE, NOTHING, USAGE, REFUSED, NO_DAEMON, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 """Exit codes of a verb; `dispatch` says what each means."""
+
+LIMIT_MOST = 200
+"""Highest `--limit` that the daemon takes."""
+
+LISTED = 50
+"""Entries of a list without pages, unless --limit says otherwise."""
 
 _WORKSPACE_ID = re.compile(r"[0-9a-f]{12}")
 
@@ -156,6 +163,16 @@ class Invocation:
                 bar.close()
                 self.screen.note(f"lore: stopped; {resume}")
                 raise
+
+    def again(self, **changed: object) -> str:
+        """This command line with some options changed, to be shown as the next step."""
+        return spell(table.load(self.verb), self.options, **changed)
+
+    def tell_cut(self, shown: int, limit: int) -> None:
+        """Say how to see more of a list without pages that may have been cut at ``limit``."""
+        if shown >= limit:
+            longer = f"; {self.again(limit=LIMIT_MOST)} shows more" if limit < LIMIT_MOST else ""
+            self.screen.note(self.screen.paint(f"the first {shown}{longer}", "dim"))
 
     def confirm(self, question: str, agreed: bool) -> None:
         """Ask before what cannot be taken back; without a terminal `--yes` must be given.

@@ -40,7 +40,7 @@ def sessions(inv: Invocation) -> int:
             screen.note(
                 screen.paint(
                     f"{len(found)} of {answer.get('total', 'more')} shown; "
-                    f"lore sessions --after {answer['next']} goes on",
+                    f"{inv.again(after=answer['next'])} goes on",
                     "dim",
                 )
             )
@@ -91,9 +91,9 @@ def _messages(inv: Invocation) -> int:
             screen.say(screen.paint(who.rstrip(), "blue"))
             screen.say(*wrap(str(message.get("text", "")), screen.columns, "  "))
         if answer.get("next") is not None:
-            screen.note(
-                screen.paint(f"lore session {o.id} --messages {answer['next']}- goes on", "dim")
-            )
+            span = f"{answer['next']}-" + ("" if last is None else str(last))
+            following = inv.again(messages=span, around=None)
+            screen.note(screen.paint(f"{following} goes on", "dim"))
 
     return inv.show(answer, text, found=bool(found), empty="no messages in that span")
 

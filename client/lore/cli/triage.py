@@ -7,7 +7,7 @@ from typing import Any
 
 from lore.cli import views
 from lore.cli.arguments import AS_OF, KNOWN_AT, LIMIT, Arg, Usage, Verb
-from lore.cli.invocation import DONE, REFUSED, Invocation
+from lore.cli.invocation import DONE, LISTED, REFUSED, Invocation
 from lore.cli.render import Screen, clean, counted, one_line
 
 DEFAULT_SCOPES = ("workspace", "conflicts", "recent:10")
@@ -100,19 +100,22 @@ NO_CONFLICTS = "no conflicts; `lore snapshot pending` lists statements that nobo
 def conflicts(inv: Invocation) -> int:
     """List conflicts; open ones unless asked otherwise."""
     o = inv.options
-    answer = inv.call("conflicts", status="all" if o.all else o.status, limit=o.limit)
+    limit = o.limit or LISTED
+    answer = inv.call("conflicts", status="all" if o.all else o.status, limit=limit)
     found = answer.get("conflicts", [])
 
     def text(screen: Screen) -> None:
         for conflict in found:
             views.show_conflict(screen, conflict)
+        inv.tell_cut(len(found), limit)
 
     return inv.show(answer, text, found=bool(found), empty=NO_CONFLICTS)
 
 
 def clusters(inv: Invocation) -> int:
     """List clusters, or show one with its facts."""
-    answer = inv.call("clusters", id=inv.options.id, limit=inv.options.limit)
+    limit = inv.options.limit or LISTED
+    answer = inv.call("clusters", id=inv.options.id, limit=limit)
     found = answer.get("clusters", [])
 
     def text(screen: Screen) -> None:
@@ -124,6 +127,7 @@ def clusters(inv: Invocation) -> int:
             for fact in facts if inv.options.id else facts[:3]:
                 if isinstance(fact, dict):
                     views.show_brief(screen, fact)
+        inv.tell_cut(len(found), limit)
 
     return inv.show(answer, text, found=bool(found), empty="no clusters here yet")
 
@@ -131,7 +135,8 @@ def clusters(inv: Invocation) -> int:
 def entities(inv: Invocation) -> int:
     """List, suggest, join or alias entities."""
     o = inv.options
-    answer = inv.call("entities", text=o.suggest, merge=o.merge, alias=o.alias, limit=o.limit)
+    limit = o.limit or LISTED
+    answer = inv.call("entities", text=o.suggest, merge=o.merge, alias=o.alias, limit=limit)
     found = answer.get("suggestions") or answer.get("entities") or []
 
     def text(screen: Screen) -> None:
@@ -142,6 +147,7 @@ def entities(inv: Invocation) -> int:
             count = known.get("fact_count", known.get("count", known.get("facts", "")))
             rows.append((str(name), str(count), ", ".join(known.get("aliases") or ())))
         screen.table(rows, head=("entity", "facts", "also"), shrink=2)
+        inv.tell_cut(len(found), limit)
 
     return inv.show(answer, text, found=bool(found), empty="no entities here yet")
 

@@ -62,12 +62,15 @@ def _list(inv: Invocation) -> int:
             [
                 (
                     str(item.get("id", "")),
+                    f"{item.get('facts', 0):,}",
+                    f"{item.get('sessions', 0):,}",
+                    ago(item.get("last_at")),
                     str(item.get("root", "")),
-                    ago(item.get("last_seen_at") or item.get("seen_at")),
                 )
                 for item in found
             ],
-            shrink=1,
+            head=("id", "facts", "sessions", "last active", "folder"),
+            shrink=4,
         )
 
     return inv.show(answer, text, found=bool(found), empty="no workspace is known yet")

@@ -92,7 +92,7 @@ METHODS: "tuple[Method, ...]" = (
             Param("action", "text", "What to do", choices=("explain", "list", "alias", "split")),
             Param("target", "text", "For alias: the workspace whose memory this path joins"),
         ),
-        "id, root, how, worktree, aliases[] or workspaces[]",
+        "id, root, how, worktree, aliases[] or workspaces[] (with facts, sessions, last_at)",
         deadline="write",
         idempotent=True,
     ),

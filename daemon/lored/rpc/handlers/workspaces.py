@@ -3,6 +3,7 @@
 from typing import Any
 
 from lore.errors import Invalid
+from lored.services import holdings
 from lored.services.app import App, Call
 
 
@@ -10,7 +11,7 @@ async def workspace(app: App, call: Call, params: dict[str, Any]) -> dict[str, A
     """explain (default), list, alias, split."""
     action = params.get("action", "explain")
     if action == "list":
-        return {"workspaces": app.workspaces.known()}
+        return {"workspaces": await holdings.list_workspaces(app)}
     path = params.get("path") or call.workspace
     if not path:
         raise Invalid("workspace: give `path`")

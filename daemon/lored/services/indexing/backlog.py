@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lored.core.clock import SECOND, Micros
 from lored.core.reconcile import Step
 
 
@@ -27,6 +28,13 @@ class Item:
     """How often in a row the worker was killed by somebody else while it read this."""
     left_bytes: int = 0
     """About how much is to be read; set by `Backlog.add`."""
+
+    def changed_at(self, sweep_seconds: float) -> Micros:
+        """When the file changed: its own time, unless a sweep would have noticed that long
+        before (a file that was copied or moved here with the time it had)."""
+        mtime = self.step.seen.mtime_ns // 1_000
+        unseen = self.noticed_at - mtime
+        return mtime if 0 <= unseen <= sweep_seconds * SECOND else self.noticed_at
 
 
 class Backlog:

@@ -252,7 +252,9 @@ class Indexing:
         else:
             self.progress.files_done += 1
             if item.hot and not failed:
-                self.progress.latency_ms = (now() - item.step.seen.mtime_ns // 1_000) / 1_000
+                self.progress.latency_ms = (
+                    now() - item.changed_at(self._app.settings.sweep_seconds)
+                ) / 1_000
             self.tickets.read(
                 path, failed=failed, sessions=set(reading.sessions), messages=reading.messages
             )

@@ -16,6 +16,12 @@ def pending_facts(conn: Connection, limit: int) -> list[Fact]:
     return rows.select(conn, "pending = 1 ORDER BY id DESC LIMIT ?", (limit,))
 
 
+def held(conn: Connection) -> tuple[int, int]:
+    """How many facts hold, and when the last one was recorded (microseconds; 0: never)."""
+    count, last = conn.execute("SELECT sum(state = 0), max(created_at) FROM facts").fetchone()
+    return int(count or 0), int(last or 0)
+
+
 def counts(conn: Connection) -> dict[str, int]:
     """Facts by state and kind, clusters, entities, open conflicts."""
     states = rows.count(conn)

@@ -15,6 +15,9 @@ NEWEST: Final = "coalesce(s.ended_at, s.started_at, s.indexed_at)"
 """The instant that orders sessions."""
 
 
+SHOWN: Final = "(s.message_count > 0 OR s.action_count > 0)"
+"""A session that is listed: not a file with nothing but metadata."""
+
 STATUS: Final = (
     "CASE WHEN s.status = 'active' AND ifnull(s.ended_at, 0) < "
     f"CAST((unixepoch('subsec') - {QUIET_S}) * 1000000 AS INTEGER) "
@@ -107,6 +110,15 @@ def condition(filters: Filters) -> tuple[str, list[Any]]:
     return " AND ".join(parts) or "1", values
 
 
+def by_workspace(conn: Connection) -> dict[str, tuple[int, int]]:
+    """Per workspace id: sessions that a list shows, and the instant of the newest."""
+    rows = conn.execute(
+        f"SELECT s.workspace, count(*), max({NEWEST}) FROM sessions s "
+        f"WHERE s.workspace IS NOT NULL AND s.is_subagent = 0 AND {SHOWN} GROUP BY s.workspace"
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Session row ids, newest first; how many fit in all; where to go on (None: at the end)."""
@@ -117,10 +129,10 @@ class Page:
 
 
 def page(conn: Connection, filters: Filters, *, after: str | None, limit: int) -> Page:
-    """One page of the sessions that fit. Sessions without any message or action (a file with
-    nothing but metadata) are not shown. Raises ValueError for a malformed ``after``."""
+    """One page of the sessions that fit and are `SHOWN`. Raises ValueError for a malformed
+    ``after``."""
     where, values = condition(filters)
-    where += " AND (s.message_count > 0 OR s.action_count > 0)"
+    where += f" AND {SHOWN}"
     total = conn.execute(f"SELECT count(*) FROM sessions s WHERE {where}", values).fetchone()[0]
     if after is not None:
         at, _, number = after.partition(".")
