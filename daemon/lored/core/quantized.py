@@ -97,15 +97,6 @@ class SignMatrix:
             self.rows += count
             done += count
 
-    def ids(self) -> Ids:
-        """The ids of all rows, in the order they came; may repeat."""
-        rows, chunks = self.rows, self._chunks
-        parts = [
-            chunks[start // CHUNK_ROWS][0][: min(CHUNK_ROWS, rows - start)]
-            for start in range(0, rows, CHUNK_ROWS)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-
     def nearest(self, query: Bits, cut: int, allowed: "NDArray[np.bool_] | None" = None) -> Ids:
         """Ids of the ``cut`` rows nearest to ``query`` (uint64[words]), with all that tie with
         the last of them; ``allowed`` (by id) leaves rows out. Unordered, may repeat an id."""

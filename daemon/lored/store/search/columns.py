@@ -7,9 +7,9 @@ Used by several reader threads: one refreshes while others scan what was complet
 """
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class _Segment:
     dimension: int
     centre: Float32 | None
     matrix: SignMatrix
+    held: Mask
+    """Which messages have a vector."""
 
 
 @dataclass(slots=True)
@@ -137,6 +139,19 @@ class Columns:
         ids = np.unique(known.matrix.nearest(query, cut, allowed))
         return nearest.exact(conn, known.number, vector, ids.tolist(), "message")
 
+    def cosines(
+        self, conn: Connection, segment: str, vector: Float32, ids: Sequence[int]
+    ) -> dict[int, float]:
+        """The exact cosine of ``vector`` with each of the messages that has a vector. Whether
+        one has is known here: most that words find are tools' outputs, which have none."""
+        known = self._segments.get(segment)
+        if known is None or known.dimension != len(vector):
+            return {}
+        wanted = np.array(ids, dtype=np.int64)
+        wanted = wanted[wanted < len(known.held)]
+        wanted = wanted[known.held[wanted]]
+        return nearest.exact(conn, known.number, vector, wanted.tolist(), "message")
+
     def missing(self, segment: str, roles: Collection[int], limit: int) -> tuple[list[int], int]:
         """Up to ``limit`` messages of the given roles without a vector of ``segment``, the
         newest first, and how many there are in all."""
@@ -144,8 +159,8 @@ class Columns:
         absent = (self._session[:count] >= 0) & np.isin(self._role[:count], list(roles))
         known = self._segments.get(segment)
         if known is not None:
-            have = known.matrix.ids()
-            absent[have[have < count]] = False
+            held = known.held[:count]
+            absent[: len(held)] &= ~held
         ids = np.flatnonzero(absent)
         order = np.lexsort((-ids, -self._second[ids].astype(np.int64)))
         found: list[int] = ids[order[:limit]].tolist()
@@ -160,7 +175,8 @@ class Columns:
         followed = self._followed.get(number)
         if known is None or known.number != number or (followed and followed.epoch != epoch):
             middle = None if centre is None else np.frombuffer(centre, dtype="<f4")
-            known = _Segment(number, dimension, middle, SignMatrix(sign_words(dimension)))
+            matrix = SignMatrix(sign_words(dimension))
+            known = _Segment(number, dimension, middle, matrix, np.zeros(GROW_ROWS, dtype=bool))
             self._segments[name] = known
             self._followed.pop(number, None)
         return known
@@ -190,22 +206,33 @@ class Columns:
             followed.rows[block] = len(rows)
             if segment is None:
                 self._take(fresh)
-            else:
+            elif len(fresh):
                 segment.matrix.append(fresh["id"], fresh["bits"])
+                segment.held = _grown(segment.held, int(fresh["id"].max()), False)
+                segment.held[fresh["id"]] = True
         followed.change = change
 
     def _take(self, rows: "NDArray[Any]") -> None:
         if not len(rows):
             return
         top = int(rows["id"].max())
-        if top >= len(self._session):
-            extra = max(top + 1 - len(self._session), len(self._session) // 4, GROW_ROWS)
-            self._session = np.concatenate((self._session, np.full(extra, -1, dtype=np.int32)))
-            self._role = np.concatenate((self._role, np.zeros(extra, dtype=np.int8)))
-            self._second = np.concatenate((self._second, np.full(extra, OLDEST, dtype=np.int32)))
+        self._session = _grown(self._session, top, -1)
+        self._role = _grown(self._role, top, 0)
+        self._second = _grown(self._second, top, OLDEST)
         ids = rows["id"]
         self._role[ids] = rows["role"]
         seconds = np.where(rows["at"] == packing.NO_INSTANT, OLDEST, rows["at"] // 1_000_000)
         self._second[ids] = np.clip(seconds, OLDEST, (1 << 31) - 1)
         self._session[ids] = rows["session"]
         self.highest = max(self.highest, top)
+
+
+_Column = TypeVar("_Column", NDArray[np.int32], NDArray[np.int8], Mask)
+
+
+def _grown(column: _Column, top: int, value: int) -> _Column:
+    """``column`` with a place for ``top``; new places have ``value``."""
+    if top < len(column):
+        return column
+    extra = max(top + 1 - len(column), len(column) // 4, GROW_ROWS)
+    return np.concatenate((column, np.full(extra, value, dtype=column.dtype)))

@@ -4,7 +4,7 @@ Functions of a connection, read only. The answer groups excerpts by session, ses
 order of their best excerpt, each excerpt with the spoken messages beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from typing import Any, Final
 
@@ -67,10 +67,7 @@ def scope(
                 (*bound, DEEDS_MOST),
             )
         )
-    subagents = frozenset(
-        row[0] for row in conn.execute("SELECT id FROM sessions WHERE is_subagent = 1")
-    )
-    return Scope(chosen, roles or ALL_ROLES, filters.since, filters.until, subagents, deeds)
+    return Scope(chosen, roles or ALL_ROLES, filters.since, filters.until, deeds)
 
 
 def newest(conn: Connection, allowed: Scope, limit: int) -> list[Map]:
@@ -184,14 +181,22 @@ def grouped(
     for excerpt in excerpts:
         order.setdefault(excerpt["session"], []).append(excerpt)
     briefs = reading.briefs(conn, order, zone)
+    linked = _linked(conn, order) if aside else frozenset[int]()
     answer = []
     for session, members in order.items():
         if session not in briefs:
             continue
         for member in members:
             del member["session"]
-            member["before"] = _beside(conn, session, member["position"], aside, before=True)
-            member["after"] = _beside(conn, session, member["position"], aside, before=False)
+            for name in ("before", "after"):
+                member[name] = _beside(
+                    conn,
+                    session,
+                    member["position"],
+                    aside,
+                    before=name == "before",
+                    linked=session in linked,
+                )
         item: Map = {"session": briefs[session], "excerpts": members}
         if filters.by_deed:
             item["deeds"] = reading.deeds(conn, session, filters, DEEDS_SHOWN)
@@ -202,21 +207,40 @@ def grouped(
     return answer
 
 
+def _linked(conn: Connection, sessions: Iterable[int]) -> frozenset[int]:
+    """Those of ``sessions`` that show messages of others."""
+    listed = _json(frozenset(sessions))
+    return frozenset(
+        row[0]
+        for row in conn.execute(
+            "SELECT value FROM json_each(?)"
+            " WHERE EXISTS (SELECT 1 FROM message_links WHERE session = value)",
+            (listed,),
+        )
+    )
+
+
 def _beside(
-    conn: Connection, session: int, position: int, count: int, *, before: bool
+    conn: Connection, session: int, position: int, count: int, *, before: bool, linked: bool
 ) -> list[Map]:
+    """Up to ``count`` spoken messages next to a place. ``linked``: whether messages of other
+    sessions are shown there too; looking for them takes twice the time."""
     if not count:
         return []
     comparison, order = ("<", "DESC") if before else (">", "ASC")
-    rows = conn.execute(
-        "SELECT id, position, role, at, text, record_key FROM ("
+    source = (
         "SELECT id, position, role, at, text, record_key FROM messages"
-        f" WHERE session = :s AND position {comparison} :p AND role IN {_SPOKEN} UNION ALL"
-        " SELECT m.id, l.position, m.role, m.at, m.text, m.record_key"
-        " FROM message_links l JOIN messages m ON m.id = l.message"
-        f" WHERE l.session = :s AND l.position {comparison} :p AND m.role IN {_SPOKEN})"
-        f" ORDER BY position {order} LIMIT :n",
-        {"s": session, "p": position, "n": count},
+        f" WHERE session = :s AND position {comparison} :p AND role IN {_SPOKEN}"
+    )
+    if linked:
+        source = (
+            f"SELECT id, position, role, at, text, record_key FROM ({source} UNION ALL"
+            " SELECT m.id, l.position, m.role, m.at, m.text, m.record_key"
+            " FROM message_links l JOIN messages m ON m.id = l.message"
+            f" WHERE l.session = :s AND l.position {comparison} :p AND m.role IN {_SPOKEN})"
+        )
+    rows = conn.execute(
+        f"{source} ORDER BY position {order} LIMIT :n", {"s": session, "p": position, "n": count}
     ).fetchall()
     found = []
     for row in reversed(rows) if before else rows:

@@ -33,7 +33,6 @@ from lored.core.relevance import answers, evidence
 from lored.core.stored_text import decode
 from lored.core.tokens import Query
 from lored.store.driver import Connection
-from lored.store.search import vectors
 from lored.store.search.columns import ALL_ROLES, Columns, Mask
 from lored.store.search.matching import MESSAGES, Plan, plan
 from lored.store.search.postings import Ids, Postings, lengths, postings
@@ -71,8 +70,6 @@ class Scope:
     roles: frozenset[int] = ALL_ROLES
     since: int | None = None
     until: int | None = None
-    subagents: frozenset[int] = frozenset()
-    """Sessions of subagents: they rank lower."""
     deeds: frozenset[int] = frozenset()
     """Messages that did what the filters ask for: they rank higher."""
 
@@ -179,7 +176,7 @@ def _near(
                 scores.setdefault(row, 0.0)
         most = max(most, rows)
         missing = [row for row in scores if row not in known and row not in cosines]
-        cosines |= vectors.message_cosines(conn, name, vector, missing)
+        cosines |= columns.cosines(conn, name, vector, missing)
         known |= cosines.keys()
         dense[name] = cosines
     return dense
@@ -242,6 +239,7 @@ def _ranked(
     fits = measure(wanted.asked, texts, stem)
     soft = soft_covers(wanted.asked, fits, like)
     cosines = _columns_of(dense, rows)
+    subagents = _subagents(conn, {read[row][1] for row in rows})
     ranked = rank(
         Signals(
             index=found.exact(
@@ -260,7 +258,7 @@ def _ranked(
             flags={
                 "tool": _flags(read[row][3] == TOOL for row in rows),
                 "undone": _flags(bool(read[row][7] & ROLLED_BACK) for row in rows),
-                "subagent": _flags(read[row][1] in scope.subagents for row in rows),
+                "subagent": _flags(read[row][1] in subagents for row in rows),
                 "deed": _flags(row in scope.deeds for row in rows),
             },
         )
@@ -299,6 +297,19 @@ def _ranked(
         )
     covered = {name: float((~np.isnan(column)).mean()) for name, column in cosines.items()}
     return Found(hits, wanted.left_out, covered)
+
+
+def _subagents(conn: Connection, sessions: Iterable[int]) -> frozenset[int]:
+    """Those of ``sessions`` that are of subagents: they rank lower."""
+    listed = "[" + ",".join(map(str, sessions)) + "]"
+    return frozenset(
+        row[0]
+        for row in conn.execute(
+            "SELECT id FROM sessions WHERE is_subagent = 1"
+            " AND id IN (SELECT value FROM json_each(?))",
+            (listed,),
+        )
+    )
 
 
 def _flags(values: Iterable[bool]) -> "NDArray[np.float64]":

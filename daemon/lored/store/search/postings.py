@@ -44,6 +44,9 @@ PHRASE_WEIGHT: Final = 0.6
 
 _known = known_rows.KnownRows()
 
+SPAN_ROWS: Final = 1 << 15
+"""Rows added up at a time, 256 KB."""
+
 LENGTHS_MOST: Final = 200
 """Rows whose length is looked up to choose candidates; 3 us each. With 500 nothing more was
 found."""
@@ -71,17 +74,8 @@ class Postings:
         lists = [(idf, rows) for idf, rows in lists if len(rows)]
         if not lists:
             return {}
-        table = np.zeros(max(int(rows[-1]) for _, rows in lists) + 1)
-        for idf, rows in lists:
-            table[rows] += idf
-        every = np.concatenate([rows for _, rows in lists])
-        # A row stands here once for each list that has it: so many are the best ones at most.
-        most = max(limit, LENGTHS_MOST if lengths is not None else 0) * len(lists)
-        if len(every) > most:
-            values = table[every]
-            every = every[values >= np.partition(values, -most)[-most]]
-        found = np.unique(every)
-        scores = table[found]
+        most = max(limit, LENGTHS_MOST if lengths is not None else 0)
+        found, scores = sums(lists, most)
         if lengths is not None:
             found, scores = _first(found, scores, max(LENGTHS_MOST, limit))
             scores = scores * (K1 + 1) / (1 + _norm(lengths(found)))
@@ -179,6 +173,40 @@ def _first(rows: Ids, scores: Floats, limit: int) -> tuple[Ids, Floats]:
         rows, scores = rows[kept], scores[kept]
     order = np.lexsort((-rows, -scores))[:limit]
     return rows[order], scores[order]
+
+
+def sums(lists: Sequence[tuple[float, Ids]], most: int) -> tuple[Ids, Floats]:
+    """Rows with the sum of the weights of the lists that have them, ascending; at least those
+    that are among the ``most`` best, the newest of equals.
+
+    Span by span from the newest, so that what is added up stays in the processor's cache; of
+    a span only what may still be among the best is kept.
+    """
+    top = max(int(rows[-1]) for _, rows in lists)
+    table = np.empty(SPAN_ROWS)
+    found, scores = list[Ids](), list[Floats]()
+    least, kept = 0.0, np.empty(0)
+    for start in range(top - top % SPAN_ROWS, -1, -SPAN_ROWS):
+        table[:] = 0.0
+        for weight, rows in lists:
+            begin, end = np.searchsorted(rows, (start, start + SPAN_ROWS))
+            table[rows[begin:end] - start] += weight
+        places = np.flatnonzero(table > least)
+        if not len(places):
+            continue
+        values = table[places]
+        if len(places) > most:
+            enough = values >= np.partition(values, -most)[-most]
+            places, values = places[enough], values[enough]
+        found.append(places + start)
+        scores.append(values)
+        kept = np.concatenate((kept, values))
+        if len(kept) >= most:
+            kept = np.partition(kept, -most)[-most:]
+            least = kept[0]  # one that is only as good is older, and so comes after
+    rows, sums = np.concatenate(found), np.concatenate(scores)
+    order = np.argsort(rows)
+    return rows[order], sums[order]
 
 
 def _among(wanted: Ids, rows: Ids) -> "NDArray[np.bool_]":

@@ -93,16 +93,6 @@ def drop_message_segment(conn: Connection, name: str) -> None:
         conn.execute("DELETE FROM vector_segments WHERE id = ?", (number,))
 
 
-def message_cosines(
-    conn: Connection, segment: str, vector: Float32, ids: Sequence[int]
-) -> dict[int, float]:
-    """The exact cosine of ``vector`` (unit) with each of the messages that has a vector."""
-    number = segment_id(conn, segment)
-    if number is None:
-        return {}
-    return _nearest.exact(conn, number, vector, [int(i) for i in ids], "message")
-
-
 # -- facts ---------------------------------------------------------------------------------
 
 
