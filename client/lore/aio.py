@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self
 
 from lore import handshake, paths, realms
@@ -114,14 +114,21 @@ class Client(AsyncCalls):
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def events(
-        self, topics: Sequence[str], *, workspace: str | None = None
+        self,
+        topics: Sequence[str],
+        *,
+        workspace: str | None = None,
+        on_open: Callable[[], None] | None = None,
     ) -> AsyncIterator[dict[str, Any]]:
         """Subscribe and iterate over the events (see `lore.Client.events`), each subscription
-        with a queue of its own. Close the iterator (`contextlib.aclosing`) to unsubscribe."""
+        with a queue of its own; `on_open` is called once the subscription is in place. Close the
+        iterator (`contextlib.aclosing`) to unsubscribe."""
         params: dict[str, Any] = {"topics": list(topics)}
         if workspace is not None:
             params["workspace"] = workspace
         connection, subscription, revision = await self._subscribe(params)
+        if on_open is not None:
+            on_open()
         try:
             while True:
                 try:

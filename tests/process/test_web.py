@@ -1,9 +1,11 @@
 """The web view as a real server over a real daemon: who comes in, what pages hold, what forms
 change. The browser's part is in test_web_browser.py."""
 
+import http.client
 import re
 import shutil
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -559,24 +561,46 @@ def test_changes_are_listed_and_taken_back(
 # -- what changes under an open page -------------------------------------------------------
 
 
-def test_the_stream_says_what_changed(visitor: Visitor, place: Path) -> None:
-    import http.client
-
+def stream_at(visitor: Visitor, path: str) -> http.client.HTTPResponse:
+    """The open stream of a page's address."""
     connection = http.client.HTTPConnection(visitor.view.host, timeout=60)
-    path = visitor.view.base + "events?topics=facts+nonsense"
     connection.request("GET", path, headers={"Cookie": visitor.cookie})
     stream = connection.getresponse()
     assert stream.headers["content-type"].startswith("text/event-stream")
     assert stream.readline() == b"retry: 2000\n"
-    with connect(place) as client:
-        client.call("remember_fact", {"text": "Heard of on the stream", "scope": "global"})
-    lines = []
-    while not lines or lines[-1] != b"data: facts":
+    return stream
+
+
+def until_told(stream: http.client.HTTPResponse, topic: str) -> None:
+    lines = [b""]
+    while topic.encode() not in lines[-1].split():
         lines.append(stream.readline().strip())
         assert len(lines) < 20
-    assert lines[-2] == b"event: change"
-    connection.close()
+    assert lines[-1].startswith(b"data: ") and lines[-2] == b"event: change"
+
+
+def test_the_stream_says_what_changed(visitor: Visitor, place: Path) -> None:
+    stream = stream_at(visitor, visitor.view.base + "events?topics=facts+nonsense")
+    until_told(stream, "facts")  # without a mark the page may be of any age
+    with connect(place) as client:
+        client.call("remember_fact", {"text": "Heard of on the stream", "scope": "global"})
+    until_told(stream, "facts")
+    stream.close()
     assert visitor.view.ask("events?topics=facts").status == 403
+
+
+def test_what_changed_before_the_page_listened_is_told(visitor: Visitor, place: Path) -> None:
+    earlier = stream_at(visitor, visitor.view.base + "events?topics=facts")
+    until_told(earlier, "facts")
+    address = re.search(r'data-events="([^"]+)"', visitor.get("facts?w=").text)
+    assert address is not None
+    with connect(place) as client:
+        client.call("remember_fact", {"text": "Stated in the gap", "scope": "global"})
+    until_told(earlier, "facts")
+    late = stream_at(visitor, unescape(address[1]))
+    until_told(late, "facts")
+    for stream in (earlier, late):
+        stream.close()
 
 
 def test_a_page_that_draws_itself_anew_leaves_the_notice(visitor: Visitor) -> None:

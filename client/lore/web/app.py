@@ -1,11 +1,13 @@
 """The application: addresses, pages and forms behind the gate."""
 
+import re
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lore.errors import Internal, LoreError, NotFound
 from lore.web import forms, reading, site
@@ -30,7 +32,10 @@ async def events(request: Request) -> Response:
     if live.is_full:
         return PlainTextResponse("too many open pages\n", 503)
     topics = request.query_params.get("topics", "").split()
-    return StreamingResponse(live.stream(topics), media_type="text/event-stream")
+    since = request.query_params.get("since", "")
+    # Without a mark, or one of an earlier view, the page may be as old as it likes.
+    mark = int(since) if re.fullmatch(r"[0-9]{1,15}", since) else 0
+    return StreamingResponse(live.stream(topics, mark), media_type="text/event-stream")
 
 
 async def lost(request: Request, error: Exception) -> Response:
@@ -79,4 +84,9 @@ def build(memory: Memory, doors: Doors, port: int, home: str | None) -> tuple[AS
     inner.state.site = Site(
         doors.base, memory, live, reading.environment(), assets.addresses(doors.base), home
     )
-    return Gate(inner, doors, port), live
+
+    async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[site.MARK] = live.mark
+        await inner(scope, receive, send)
+
+    return Gate(marked, doors, port), live

@@ -3,6 +3,9 @@
 A page hears only which topics changed, never what: it asks for itself anew, so it is drawn by
 the same code as at first and shows what its filters ask for. Whatever happens while a page is
 busy is one more entry in a small set, so a slow browser costs nothing.
+
+Between the drawing of a page and its first stream there is a gap. So each page carries the mark
+of the moment when its request came, and a stream begins with what changed since that mark.
 """
 
 import asyncio
@@ -45,6 +48,9 @@ class Live:
         self._memory = memory
         self._listeners: set[_Listener] = set()
         self._ending = False
+        self.mark = 0
+        """Counts what was heard; a page gives back the mark that it was drawn at."""
+        self._last = dict.fromkeys(TOPICS, 0)
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -56,10 +62,12 @@ class Live:
         """Whether another stream must be refused."""
         return self._ending or len(self._listeners) >= STREAMS
 
-    async def stream(self, topics: Iterable[str]) -> AsyncIterator[str]:
-        """Server-sent events for one page: `change` with the names of the topics that did."""
+    async def stream(self, topics: Iterable[str], since: int) -> AsyncIterator[str]:
+        """Server-sent events for one page that was drawn at the mark ``since``: `change` with
+        the names of the topics that did."""
         listener = _Listener(frozenset(topics).intersection(TOPICS))
         self._listeners.add(listener)
+        listener.tell(topic for topic, last in self._last.items() if last > since)
         if self._task is None:
             self._task = asyncio.create_task(self._listen())
         try:
@@ -83,11 +91,11 @@ class Live:
         while True:
             try:
                 await self._memory.connect()
-                if tries:
-                    tries = 0
-                    self._tell(TOPICS)
-                async with contextlib.aclosing(self._memory.events()) as events:
+                # What came before the subscription is in place nobody has heard.
+                opened = self._memory.events(lambda: self._tell(TOPICS))
+                async with contextlib.aclosing(opened) as events:
                     async for event in events:
+                        tries = 0
                         topic = event.get("topic")
                         self._tell([topic] if topic in TOPICS else TOPICS)
             except LoreError:
@@ -96,6 +104,8 @@ class Live:
             tries += 1
 
     def _tell(self, topics: Iterable[str]) -> None:
+        self.mark += 1
+        self._last |= dict.fromkeys(topics, self.mark)
         for listener in self._listeners:
             listener.tell(topics)
 

@@ -39,9 +39,9 @@ class Memory:
         given = {k: v for k, v in params.items() if v not in (None, False, "", [], ())}
         return await self._client.call(method, given)
 
-    async def events(self) -> AsyncGenerator[Map]:
+    async def events(self, on_open: Callable[[], None]) -> AsyncGenerator[Map]:
         """All events of all workspaces; see `lore.aio.Client.events`."""
-        async for event in self._client.events(TOPICS):
+        async for event in self._client.events(TOPICS, on_open=on_open):
             yield event
 
     async def kept(self, name: str, seconds: float, ask: Callable[[], Awaitable[Any]]) -> Any:

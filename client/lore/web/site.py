@@ -27,6 +27,9 @@ PAGES = (
 """The navigation: address, name, access key."""
 
 LIVE_HEADER = "x-lore-live"
+
+MARK = "lore.mark"
+"""In the scope of a request: `Live.mark` when it came."""
 """On requests by which an open page draws itself anew: they must not take a notice away from
 the page that it is for."""
 
@@ -136,6 +139,7 @@ def page(
         url=Links(site.base, at.asked if at else request.query_params.get("w")),
         at=at,
         topics=" ".join(topics),
+        mark=request.scope[MARK],
         csrf=session.csrf,
         notice=notice,
         self_path=request.url.path.removeprefix(site.base),

@@ -117,8 +117,8 @@
   };
 
   // The stream is open only while the page can be seen, so a forgotten tab lets the view end.
+  // Its address tells when the page was drawn: it begins with what has changed since then.
   let stream = null;
-  let seen = false;
   const listen = () => {
     if (document.hidden) {
       stream?.close();
@@ -126,12 +126,6 @@
     } else if (!stream && body.dataset.events) {
       stream = new EventSource(body.dataset.events);
       stream.addEventListener("change", redrawSoon);
-      stream.addEventListener("open", () => {
-        if (seen) {
-          redrawSoon(); // something may have changed while nobody listened
-        }
-        seen = true;
-      });
     }
   };
   document.addEventListener("visibilitychange", listen);
