@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from lored.core.tokens import parse_query
 from lored.store import driver, migrate, pragmas
 from lored.store.pragmas import StoreKind
 from lored.store.search import text
+from lored.store.search.matching import MESSAGES, plan
+from lored.store.search.postings import postings
 
 
 @pytest.fixture
@@ -75,3 +78,23 @@ def test_what_was_taken_back_is_not_remembered(conn: Any) -> None:
     text.index_fact(conn, 2, "the limit of a bucket", [], [])
     assert found(conn, "quota") == [1]
     assert found(conn, "limit") == [2]
+
+
+def test_a_message_read_again_or_forgotten_is_sought_anew(tmp_path: Path) -> None:
+    path = str(tmp_path / "sessions.db")
+    connection = driver.connect(path, read_only=False)
+    migrate.bring_up(connection, StoreKind.SESSIONS, path, str(tmp_path))
+
+    def rows(word: str) -> list[int]:
+        wanted = plan(connection, MESSAGES, parse_query(word))
+        return [row for _, _, has in postings(connection, MESSAGES, wanted).words for row in has]
+
+    text.index_messages(connection, [(1, "quota", ""), (2, "bucket", "")])
+    assert (rows("quota"), rows("bucket")) == ([1], [2])
+    text.index_messages(connection, [(3, "quota", "")])
+    assert rows("quota") == [1, 3]
+    text.index_messages(connection, [(4, "bucket", ""), (1, "bucket", "")])
+    assert (rows("quota"), rows("bucket")) == ([3], [1, 2, 4])
+    text.remove_messages(connection, [2])
+    assert rows("bucket") == [1, 4]
+    connection.close()

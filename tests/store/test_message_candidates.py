@@ -52,7 +52,7 @@ def test_what_is_measured_is_what_stands_there(text: str) -> None:
 def test_the_best_sums_are_those_of_all_rows(top: int) -> None:
     dice = np.random.default_rng(top)
     lists = [
-        (weight, np.flatnonzero(dice.random(top + 1) < share))
+        (weight, np.flatnonzero(dice.random(top + 1) < share).astype(np.int32))
         for weight, share in ((5.0, 0.01), (2.5, 0.1), (2.5, 0.1), (0.1, 0.5))
     ]
     table = np.zeros(top + 1)

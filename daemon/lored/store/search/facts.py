@@ -28,7 +28,7 @@ from lored.core.tokens import parse_query
 from lored.store.driver import Connection
 from lored.store.search import vectors
 from lored.store.search.matching import FACTS, plan
-from lored.store.search.postings import Ids, postings
+from lored.store.search.postings import Rows, postings
 from lored.store.search.stemming import stem
 
 CANDIDATES: Final = 100
@@ -79,7 +79,7 @@ def search(
     ``like``: `services.embedding.Embedding.likeness`. ``allowed``: only these rows.
     """
     asked = plan(conn, FACTS, parse_query(query))
-    among = None if allowed is None else np.sort(np.fromiter(allowed, dtype=np.int64))
+    among = None if allowed is None else np.sort(np.fromiter(allowed, dtype=np.int32))
     index = postings(conn, FACTS, asked, None if among is None else lambda r: _both(r, among))
     scores = index.best(CANDIDATES, None)
     known = {name: vector for name, vector in found.items() if vector is not None}
@@ -133,9 +133,9 @@ def search(
     ]
 
 
-def _both(rows: Ids, among: Ids) -> Ids:
+def _both(rows: Rows, among: Rows) -> Rows:
     """The rows that stand in both ascending lists."""
-    found: Ids = np.intersect1d(rows, among, assume_unique=True)
+    found: Rows = np.intersect1d(rows, among, assume_unique=True)
     return found
 
 

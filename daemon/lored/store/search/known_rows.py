@@ -1,9 +1,10 @@
-"""Rows of words and phrases of the facts index, kept in memory between questions.
+"""Rows of words and phrases of a text index, kept in memory between questions.
 
-An index of facts only grows, but for facts that get other labels or are forgotten for good;
-`store.search.text` counts those (`TEXT_EPOCH`), and what was read under another count is not
-used. So a list needs only the rows added since it was read. A list read by a newer snapshot
-serves an older one too: whoever asks drops rows that have no text there.
+An index only grows, but for rows that get other words (facts with other labels, messages read
+again) or are forgotten for good; `store.search.text` counts those (`TEXT_EPOCH`), and what was
+read under another count is not used. So a list needs only the rows added since it was read. A
+list read by a newer snapshot serves an older one too: whoever asks drops rows that have no text
+there. The words that stand in many rows cost most to read, and are those asked again.
 """
 
 import threading
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 
 from lored.store.driver import Connection
 
-Ids = NDArray[np.int64]
+Ids = NDArray[np.int32]
 Read = Callable[[int], Ids]
 """The ascending rows above a given one."""
 
 TEXT_EPOCH: Final = "text_epoch"
-"""Key in `meta`: how often words were taken out of the facts index."""
+"""Key in `meta`: how often words were taken out of the text index."""
 
-KEPT_ROWS: Final = 1_000_000
+KEPT_ROWS: Final = 2_000_000
 """Rows of all lists together, 8 MB; the lists asked longest ago go first."""
 
 
@@ -59,7 +60,7 @@ class KnownRows:
         self._keep(key, known)
         if known.above == above:
             return known.rows
-        return known.rows[np.searchsorted(known.rows, above, side="right") :]
+        return known.rows[np.searchsorted(known.rows, np.int32(above), side="right") :]
 
     def _keep(self, key: tuple[str, int, str], known: _Known) -> None:
         with self._lock:

@@ -38,11 +38,9 @@ class Index:
     table: str
     budget: int
     share: float = 0.0
-    kept: bool = False
-    """Whether the rows of its words are kept in memory (`known_rows`)."""
 
 
-FACTS: Final = Index("fact_stems", 12_000, kept=True)
+FACTS: Final = Index("fact_stems", 12_000)
 """2 ms on one core: recall of facts has 5 ms (design/trust.md)."""
 
 MESSAGES: Final = Index("message_stems", 25_000, 0.06)

@@ -35,7 +35,7 @@ from lored.core.tokens import Query
 from lored.store.driver import Connection
 from lored.store.search.columns import ALL_ROLES, Columns, Mask
 from lored.store.search.matching import MESSAGES, Plan, plan
-from lored.store.search.postings import Ids, Postings, lengths, postings
+from lored.store.search.postings import Postings, Rows, lengths, postings
 from lored.store.search.stemming import stem
 
 WORD_CANDIDATES: Final = 150
@@ -182,10 +182,10 @@ def _near(
     return dense
 
 
-def _only(allowed: Mask) -> "Callable[[Ids], Ids]":
-    def keep(rows: Ids) -> Ids:
+def _only(allowed: Mask) -> "Callable[[Rows], Rows]":
+    def keep(rows: Rows) -> Rows:
         rows = rows[rows < len(allowed)]
-        kept: Ids = rows[allowed[rows]]
+        kept: Rows = rows[allowed[rows]]
         return kept
 
     return keep

@@ -29,6 +29,7 @@ from lored.store.search import known_rows
 from lored.store.search.matching import Index, Plan
 from lored.store.search.stemming import stem
 
+Rows = known_rows.Ids
 Ids = NDArray[np.int64]
 
 K1: Final = 1.2
@@ -59,9 +60,9 @@ class Postings:
     known: bool = False
     """Whether any word stands anywhere in the store, allowed or not."""
 
-    words: list[tuple[str, float, Ids]] = field(default_factory=list)
+    words: list[tuple[str, float, Rows]] = field(default_factory=list)
     """(stem, idf, rows)."""
-    phrases: list[tuple[float, Ids]] = field(default_factory=list)
+    phrases: list[tuple[float, Rows]] = field(default_factory=list)
 
     def best(self, limit: int, lengths: Callable[[Ids], Floats] | None = None) -> dict[int, float]:
         """The ``limit`` best rows as if each word stood once in a row, with their scores; of
@@ -100,17 +101,15 @@ class Postings:
 
 
 def postings(
-    conn: Connection, index: Index, plan: Plan, allowed: Callable[[Ids], Ids] | None = None
+    conn: Connection, index: Index, plan: Plan, allowed: Callable[[Rows], Rows] | None = None
 ) -> Postings:
     """Look up the words and phrases of ``plan``; ``allowed`` keeps the rows that may be found."""
     found = Postings()
-    state = known_rows.state(conn) if index.kept else None
+    state = known_rows.state(conn)
 
-    def look_up(word: Word, above: int) -> Ids:
+    def look_up(word: Word, above: int) -> Rows:
         expression = quote(word)
         read = partial(_rows, conn, index, expression)
-        if state is None:
-            return read(above)
         return _known.get(state, expression, above, plan.rows, read)
 
     for word, oldest in plan.words:
@@ -147,14 +146,14 @@ def lengths(conn: Connection, index: Index, rows: Ids) -> Floats:
     return result
 
 
-def _rows(conn: Connection, index: Index, expression: str, oldest: int) -> Ids:
+def _rows(conn: Connection, index: Index, expression: str, oldest: int) -> Rows:
     """Ascending rowids above ``oldest`` that match; handed over as one text, which is cheaper
     than rows and leaves Python's lock alone."""
     text = conn.execute(
         f"SELECT group_concat(rowid) FROM {index.table} WHERE {index.table} MATCH ? AND rowid > ?",
         (expression, oldest),
     ).fetchone()[0]
-    return np.fromstring(text or "", dtype=np.int64, sep=",")
+    return np.fromstring(text or "", dtype=np.int32, sep=",")
 
 
 def _idf(rows: int, count: int) -> float:
@@ -175,7 +174,7 @@ def _first(rows: Ids, scores: Floats, limit: int) -> tuple[Ids, Floats]:
     return rows[order], scores[order]
 
 
-def sums(lists: Sequence[tuple[float, Ids]], most: int) -> tuple[Ids, Floats]:
+def sums(lists: Sequence[tuple[float, Rows]], most: int) -> tuple[Ids, Floats]:
     """Rows with the sum of the weights of the lists that have them, ascending; at least those
     that are among the ``most`` best, the newest of equals.
 
@@ -183,14 +182,17 @@ def sums(lists: Sequence[tuple[float, Ids]], most: int) -> tuple[Ids, Floats]:
     a span only what may still be among the best is kept.
     """
     top = max(int(rows[-1]) for _, rows in lists)
+    # Of the type of the rows: searching in another one copies all of them.
+    starts = np.arange(0, top + SPAN_ROWS + 1, SPAN_ROWS, dtype=np.int32)
+    bounds = [np.searchsorted(rows, starts).tolist() for _, rows in lists]
     table = np.empty(SPAN_ROWS)
     found, scores = list[Ids](), list[Floats]()
     least, kept = 0.0, np.empty(0)
-    for start in range(top - top % SPAN_ROWS, -1, -SPAN_ROWS):
+    for span in range(len(starts) - 2, -1, -1):
+        start = span * SPAN_ROWS
         table[:] = 0.0
-        for weight, rows in lists:
-            begin, end = np.searchsorted(rows, (start, start + SPAN_ROWS))
-            table[rows[begin:end] - start] += weight
+        for (weight, rows), bound in zip(lists, bounds, strict=True):
+            table[rows[bound[span] : bound[span + 1]] - start] += weight
         places = np.flatnonzero(table > least)
         if not len(places):
             continue
@@ -204,16 +206,16 @@ def sums(lists: Sequence[tuple[float, Ids]], most: int) -> tuple[Ids, Floats]:
         if len(kept) >= most:
             kept = np.partition(kept, -most)[-most:]
             least = kept[0]  # one that is only as good is older, and so comes after
-    rows, sums = np.concatenate(found), np.concatenate(scores)
-    order = np.argsort(rows)
-    return rows[order], sums[order]
+    ids, total = np.concatenate(found), np.concatenate(scores)
+    order = np.argsort(ids)
+    return ids[order], total[order]
 
 
-def _among(wanted: Ids, rows: Ids) -> "NDArray[np.bool_]":
+def _among(wanted: Ids, rows: Rows) -> "NDArray[np.bool_]":
     """Which of ``wanted`` stand in the ascending ``rows``."""
     if not len(rows):
         return np.zeros(len(wanted), dtype=bool)
-    place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+    place = np.minimum(np.searchsorted(rows, wanted.astype(rows.dtype)), len(rows) - 1)
     found: NDArray[np.bool_] = rows[place] == wanted
     return found
 

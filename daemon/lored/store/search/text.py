@@ -12,7 +12,7 @@ from typing import Final
 from lored.core.tokens import index_form
 from lored.store.driver import Connection, Error
 from lored.store.search import facts as fact_search
-from lored.store.search import known_rows, packing
+from lored.store.search import known_rows, matching, packing
 
 MESSAGE_TABLES: Final = ("message_stems",)
 FACT_TABLES: Final = ("fact_stems",)
@@ -27,6 +27,8 @@ def index_messages(conn: Connection, rows: Iterable[tuple[int, str, str]]) -> No
     ``rows``: (messages.id, `tokens.index_form` of the text, `tokens.context_form`).
     """
     rows = list(rows)
+    if rows and min(row[0] for row in rows) <= matching.size(conn, matching.MESSAGES):
+        known_rows.removed(conn)
     for table in MESSAGE_TABLES:
         conn.executemany(f"INSERT OR REPLACE INTO {table}(rowid, text, ctx) VALUES(?, ?, ?)", rows)
     packing.catalogue_messages(conn, [row[0] for row in rows])
@@ -38,6 +40,7 @@ def remove_messages(conn: Connection, ids: Iterable[int]) -> None:
     Their words stay in the pages of the file until `purge_messages`.
     """
     gone = list(ids)
+    known_rows.removed(conn)
     for table in MESSAGE_TABLES:
         for part in _parts(gone):
             marks = ",".join("?" * len(part))
