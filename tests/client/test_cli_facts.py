@@ -25,7 +25,7 @@ def served() -> Iterator[RunningDaemon]:
 @pytest.fixture
 def lore(served: RunningDaemon, request: pytest.FixtureRequest) -> Lore:
     """`lore` in a fresh git project."""
-    folder = served.home / "user" / "p" / request.node.name[:60].replace("/", "_")
+    folder = served.home / "user" / "p" / request.node.name.replace("/", "_")[-60:]
     folder.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     return Lore(served.home, folder)
@@ -73,9 +73,28 @@ def test_standard_input_and_odd_text(lore: Lore) -> None:
     assert "\x1b" not in shown
     assert "\\x1b[2J" in shown
     assert "日本語" in shown
-    done = lore("remember", "-", stdin="bad \udcff byte", code=None)
-    assert done.code == 3
-    assert "UTF-8" in done.err
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+@pytest.mark.parametrize("words", [("remember", "-"), ("apply", "-"), ("call", "ping", "-")])
+def test_bytes_that_are_not_utf8_are_refused_in_every_locale(
+    lore: Lore, words: tuple[str, ...], errors: str
+) -> None:
+    locale = {"PYTHONIOENCODING": f"utf-8:{errors}"}
+    done = lore(*words, stdin="bad \udcff byte", code=3, env=locale)
+    assert "standard input: not valid UTF-8 at byte 4" in done.err
+
+
+def test_a_file_of_operations_that_is_not_utf8_is_refused(lore: Lore, tmp_path: Path) -> None:
+    path = tmp_path / "operations"
+    path.write_bytes(b'remember t=fact "\xff"')
+    assert "operations: not valid UTF-8 at byte 17" in lore("apply", str(path), code=3).err
+
+
+def test_operations_as_json_in_one_word(lore: Lore) -> None:
+    ops = '[{"op": "remember", "t": "fact", "content": "By list"}]'
+    assert "F1 remembered" in lore("apply", ops).out
+    assert "'': No such file" in lore("apply", "", code=2).err
 
 
 def test_text_that_looks_like_flags(lore: Lore) -> None:

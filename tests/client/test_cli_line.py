@@ -211,6 +211,17 @@ def test_a_reader_that_goes_away_is_no_error(lore: Lore) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+def test_an_output_that_is_full_is_no_defect(lore: Lore) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" > /dev/full', "sh", *LORE, "--help"],
+        capture_output=True,
+        env={**os.environ, "LORE_HOME": str(lore.home), "LORE_NO_SPAWN": "1"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, b"lore: No space left on device\n")
+
+
 def test_a_terminal_that_is_not_utf8_gets_escapes(lore: Lore) -> None:
     state = lore.home / "state"
     state.mkdir()

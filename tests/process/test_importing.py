@@ -1,6 +1,7 @@
 """Other memories into a real daemon, and ours out and in again."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,37 @@ def test_a_dry_run_tells_the_same_and_keeps_nothing(client: Client) -> None:
     assert frozenset((text["F9"], text["F12"])) in pairs
 
 
+def test_numbers_that_are_free_are_kept(client: Client, tmp_path: Path) -> None:
+    """Texts and people refer to them (`see F7`)."""
+    path = DATA / "recursive" / "facts-supersede-chain.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    taken = client.remember_fact(text="ours came first")["fact"]["id"]
+    assert taken == "F1"
+    bring(client, path)
+    facts = client.facts(scope="workspace", include_superseded=True)["facts"]
+    ids = {fact["text"]: fact["id"] for fact in facts}
+    assert ids.pop("ours came first") == "F1"
+    assert ids == {line["text"]: line["id"] for line in lines}
+    other = tmp_path / "facts.jsonl"
+    other.write_text(json.dumps({**lines[0], "text": "the same number, another fact"}) + "\n")
+    bring(client, other)
+    assert client.fact(id="F13")["fact"]["text"] == "the same number, another fact"
+
+
+def test_many_sayings_of_one_text_keep_within_the_bound_of_labels(
+    client: Client, tmp_path: Path
+) -> None:
+    folder = tmp_path / "memories"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number:02}.md").write_text(f"# a{number}\n\n## b{number}\n\nAlways so.\n")
+    done = bring(client, folder)
+    assert done["created"] == 1 and done["merged"] == 24
+    assert len(done["problems"]) == 15 and "a fact may have 50" in done["problems"][0]
+    (fact,) = client.facts(scope="workspace")["facts"]
+    assert len(fact["tags"]) == 50
+
+
 def test_markdown(client: Client, tmp_path: Path) -> None:
     client.remember_fact(text="Deploys go through Argo", tags=["deploys"])
     client.remember_fact(text="The cache lives for 300s", entities=["tool:redis"])
@@ -151,7 +183,8 @@ def test_export_comes_back_whole(client: Client, shared: RunningDaemon, tmp_path
     [
         ("empty.md", b"", None),
         ("not.db", b"SQLite format 3\0 but torn", errors.Invalid),
-        ("x.jsonl", b"\xff\xfe\n[1]\n{torn\n", None),
+        ("x.jsonl", b"\xff\xfe\n[1]\n{torn\n", errors.Invalid),
+        ("notes.txt", b"first\nsecond\n", errors.Invalid),
     ],
 )
 def test_bad_input(
@@ -162,7 +195,7 @@ def test_bad_input(
     if error is None:
         assert bring(client, path)["created"] == 0
     else:
-        with pytest.raises(error, match=r"not\.db"):
+        with pytest.raises(error, match=re.escape(name)):
             bring(client, path)
     with pytest.raises(errors.NotFound, match="nowhere"):
         bring(client, tmp_path / "nowhere")

@@ -60,16 +60,29 @@ def run(words: list[str]) -> int:
         return _refuse(screen, code, error.code, error.message, error.data)
     except BrokenPipeError:
         # The reader went away (`lore facts | head`): nothing is wrong, nobody listens.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute()
         return DONE
     except KeyboardInterrupt:
         screen.note("")
         return INTERRUPTED
+    except OSError as error:
+        # A full disk behind `>`, a folder that may not be read: the machine, not a defect.
+        try:
+            screen.out.flush()
+        except OSError:
+            _mute()
+        where = f"{error.filename}: " if error.filename else ""
+        return _refuse(screen, REFUSED, "invalid", f"{where}{error.strerror or error}", {})
     except Exception as error:
         if os.environ.get("LORE_DEBUG"):
             raise
         message = f"defect in lore {verb}: {type(error).__name__}: {error}; LORE_DEBUG=1 tells more"
         return _refuse(screen, DEFECT, "internal", message, {})
+
+
+def _mute() -> None:
+    """Let what is still to be printed go nowhere: standard output cannot take it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def split(words: list[str]) -> tuple[str, list[str]]:

@@ -17,7 +17,7 @@ from lore import paths, realms
 from lore.cli import table
 from lore.cli.arguments import Usage, spell
 from lore.cli.render import Screen
-from lore.errors import Unavailable
+from lore.errors import Invalid, Unavailable
 from lore.wire.methods import BY_NAME
 
 Answer = dict[str, Any]
@@ -208,7 +208,22 @@ class Invocation:
 
 def joined(words: Iterable[str]) -> str:
     """Words of the command line as one text; `-` alone reads standard input."""
+    text = " ".join(words)
+    return standard_input().rstrip("\n") if text == "-" else text
+
+
+def standard_input() -> str:
+    """All of it as text. Raises `Invalid` for what is not UTF-8, whatever the locale is: the
+    text layer of Python would raise in one locale and let half characters through in another."""
     import sys
 
-    text = " ".join(words)
-    return sys.stdin.read().rstrip("\n") if text == "-" else text
+    return decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Bytes of a file or pipe called ``name`` as text, lines ended by LF; raises `Invalid`."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{name}: not valid UTF-8 at byte {error.start}") from None
+    return text.replace("\r\n", "\n")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from lore.cli.arguments import Arg, Usage, Verb
-from lore.cli.invocation import Invocation
+from lore.cli.invocation import Invocation, standard_input
 from lore.cli.progress import progress_line
 from lore.cli.render import Screen, one_line
 from lore.cli.times import local
@@ -28,9 +27,11 @@ def call(inv: Invocation) -> int:
         return 0
     if o.method in CONNECTION_ONLY:
         raise Usage(f"{o.method} concerns one connection; `lore watch` shows events")
-    text = sys.stdin.read() if o.params == "-" else o.params or "{}"
+    text = standard_input() if o.params == "-" else o.params or "{}"
     try:
         params = loads(text)
+    except RecursionError:
+        raise Usage("parameters are not JSON that anyone takes: nested too deeply") from None
     except JSONDecodeError as error:
         raise Usage(f"parameters are not JSON: {error}") from None
     if not isinstance(params, dict):

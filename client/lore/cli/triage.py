@@ -7,7 +7,7 @@ from typing import Any
 
 from lore.cli import views
 from lore.cli.arguments import AS_OF, KNOWN_AT, LIMIT, Arg, Usage, Verb
-from lore.cli.invocation import DONE, LISTED, REFUSED, Invocation
+from lore.cli.invocation import DONE, LISTED, REFUSED, Invocation, decoded, standard_input
 from lore.cli.render import Screen, clean, counted, one_line
 
 DEFAULT_SCOPES = ("workspace", "conflicts", "recent:10")
@@ -36,19 +36,20 @@ def apply(inv: Invocation) -> int:
 
 def _operations(words: list[str]) -> str:
     """Operations as text: a file's when the one word is a file, else the words themselves."""
-    if len(words) > 1 or (words and "=" in words[0]):
+    if len(words) > 1 or (words and ("=" in words[0] or words[0].lstrip().startswith(("[", "{")))):
         # Without quotes (`apply supersede old=F3 new=F12`) the words are one operation.
         quoted = any(" " in word for word in words)
         return ("\n" if quoted else " ").join(words)
     if words and words[0] != "-":
         try:
-            with open(words[0], encoding="utf-8") as file:
-                return file.read()
+            with open(words[0], "rb") as file:
+                return decoded(file.read(), words[0])
         except OSError as error:
-            raise Usage(f"{words[0]}: {error.strerror}; give a file, `-` or operations") from None
+            name = words[0] or "''"
+            raise Usage(f"{name}: {error.strerror}; give a file, `-` or operations") from None
     if not words and sys.stdin.isatty():
         raise Usage("give operations, a file or `-`, e.g. lore apply 'supersede old=F3 new=F12'")
-    return sys.stdin.read()
+    return standard_input()
 
 
 SENTENCES = {

@@ -70,7 +70,7 @@ METHODS: "tuple[Method, ...]" = (
             SCOPE,
             WORKSPACE,
         ),
-        "created, merged, kept_malformed, collisions[]",
+        "created, merged, problems[], collisions[]",
         deadline="long",
         mutates=True,
         idempotent=True,

@@ -10,7 +10,7 @@ from lored.core.facts import Statement
 class Incoming:
     """One statement of another memory. ``key`` is its id there, ``uid`` ours (the same at every
     import, so that importing twice adds nothing), ``superseded_by`` another key or a sentinel
-    of `core.jsonl`."""
+    of `core.jsonl`, ``number`` that of its F-number there, where it has one."""
 
     key: str
     uid: str
@@ -19,6 +19,7 @@ class Incoming:
     last_accessed: Micros | None = None
     access_count: int = 0
     superseded_by: str | None = None
+    number: int | None = None
 
 
 @dataclass(slots=True)

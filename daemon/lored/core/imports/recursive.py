@@ -18,7 +18,8 @@ def read(data: bytes) -> Harvest:
         if record is None:
             harvest.problems.append(line.problem or "unusable line")
             continue
-        key = f"F{jsonl.number(record['id'])}"
+        number = jsonl.number(record["id"])
+        key = f"F{number}"
         if key in seen:
             key = f"{key}#{len(harvest.facts)}"
             harvest.problems.append(f"{record['id']} stands twice; the second gets a new number")
@@ -48,6 +49,7 @@ def read(data: bytes) -> Harvest:
                 last_accessed=parse_instant(record["last_accessed"]),
                 access_count=min(record["access_count"], 1 << 53),
                 superseded_by=record["superseded_by"],
+                number=number,
             )
         )
     return harvest

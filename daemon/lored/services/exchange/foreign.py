@@ -42,6 +42,11 @@ def gather(path: str, form: str | None) -> Harvest:
         inside = [f"{path}/memory/facts.jsonl", f"{path}/.recursive/memory/facts.jsonl"]
         path = next((one for one in inside if os.path.isfile(one)), f"{path}/facts.jsonl")
     harvest = recursive.read(_bytes(path))
+    if harvest.problems and not harvest.facts:
+        raise Invalid(
+            f"import: {path} has no record of a facts.jsonl: {harvest.problems[0]};"
+            " `--format markdown` reads plain text"
+        )
     harvest.format = form
     return harvest
 

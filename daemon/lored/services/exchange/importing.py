@@ -125,7 +125,6 @@ class Importing:
             "already_there": done.known,
             "forgotten_before": done.erased,
             "conflicts": done.conflicts,
-            "kept_malformed": len(harvest.problems),
             "problems": done.problems[:COLLISIONS_SHOWN],
             "collisions": collisions,
             "collision_count": len(done.collisions),

@@ -97,6 +97,12 @@ def _mentioned(conn: Connection, text: str) -> list[str]:
     return [one.written for one in entities.listing(conn, len(wanted), sorted(wanted))]
 
 
+def _free(conn: Connection, number: int | None) -> int | None:
+    """The number that a statement had elsewhere when it is free here, else None (the next):
+    other texts refer to it."""
+    return None if number is None or facts.by_number(conn, number) else number
+
+
 def _place(
     conn: Connection, batch: Batch, one: Incoming, sources: Sources, result: Imported
 ) -> tuple[int | None, bool]:
@@ -109,6 +115,7 @@ def _place(
             uid=one.uid,
             vector=sources.vectors.get(one.statement.text),
             given=Given(
+                number=_free(conn, one.number),
                 uid=one.uid,
                 created_at=one.created_at,
                 last_accessed=one.last_accessed,

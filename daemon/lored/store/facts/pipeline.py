@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lore.errors import Limit
 from lored.core import entities as names
+from lored.core import ids
 from lored.core.clock import Micros
-from lored.core.facts import NOTE_KINDS, State, Statement, text_hash, union
+from lored.core.facts import NOTE_KINDS, State, Statement, text_hash, tidy, union
 from lored.core.quantized import Float32
 from lored.core.validity import Window
 from lored.core.validity import window as make_window
@@ -141,10 +143,10 @@ def _labels(
     """Interned entities and tags: what the fact is compared by, what it only mentions."""
     things = names.parse_all(entities)
     marks = names.of_tags(tags)
-    ids = facts_entities.intern(conn, [*things, *marks], now)
+    interned = facts_entities.intern(conn, [*things, *marks], now)
     compared = [] if kind in NOTE_KINDS else names.comparison_set(things, marks)
-    members = sorted({ids[entity.key] for entity in compared})
-    mentions = sorted(set(ids.values()) - set(members))
+    members = sorted({interned[entity.key] for entity in compared})
+    mentions = sorted(set(interned.values()) - set(members))
     return _Labels(members, mentions, facts_entities.set_of(conn, members))
 
 
@@ -157,15 +159,22 @@ def _duplicate(conn: Connection, hashed: int, window: Window) -> Fact | None:
 
 
 def _repeat(conn: Connection, batch: Batch, fact: Fact, statement: Statement, rules: Rules) -> None:
-    """Merge a statement into the fact that says the same."""
+    """Merge a statement into the fact that says the same. Raises `Limit` when both together
+    have more labels than one fact may; then nothing was changed."""
     before: dict[str, Any] = {}
-    rows.count_access(conn, [(fact.id, 1, batch.now)])
-    fact.access_count += 1
-    fact.last_accessed = max(fact.last_accessed, batch.now)
-    tags = union(fact.tags, statement.tags)
     things = [*fact.entities]
     present = {entity.key for entity in names.parse_all(fact.entities)}
     things += [e.written for e in names.parse_all(statement.entities) if e.key not in present]
+    try:
+        tags = tidy(union(fact.tags, statement.tags), "tags")
+        things = tidy(things, "entities")
+    except Limit as error:
+        raise Limit(
+            f"{ids.fact(fact.number)} says the same; together {error.message}", error.data
+        ) from None
+    rows.count_access(conn, [(fact.id, 1, batch.now)])
+    fact.access_count += 1
+    fact.last_accessed = max(fact.last_accessed, batch.now)
     if tags != fact.tags or things != fact.entities:
         before |= log.image(fact, *log.LABELS)
         relabel(conn, fact, tags, things, rules=rules, now=batch.now)
