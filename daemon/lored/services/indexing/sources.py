@@ -99,7 +99,9 @@ class Sources:
             patterns[root.agent] = (*patterns.get(root.agent, ()), *root.patterns)
             path = os.path.normpath(root.path)
             if (root.agent, path) not in removed and (root.agent, path) not in found:
-                origin = "environment" if root.env_var else "default"
+                # XDG_* says where all programs keep things, not that this agent is there.
+                moved = root.env_var is not None and not root.env_var.startswith("XDG_")
+                origin = "environment" if moved else "default"
                 spec = RootSpec(root.agent, path, tuple(root.patterns))
                 found[root.agent, path] = SourceRoot(spec, self._enabled(root.agent), origin)
         for agent, path, origin in (*self._configured(), *self._added()):
