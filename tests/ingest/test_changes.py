@@ -1,6 +1,7 @@
 """What happens to files, one thing at a time: nothing is lost, nothing is doubled."""
 
 import gzip
+import json
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from lored.store.sessions import cursors
 from support.claude import said, session_id, session_path
 from support.indexer import indexer
 
@@ -414,3 +416,32 @@ async def test_what_is_not_utf_8_as_a_name_is_said(home: Path) -> None:
         )
         assert any("not UTF-8" in warning for warning in root["warnings"])
         assert await index.texts(ONE) == words(1)
+
+
+async def test_an_inode_used_again_says_nothing_about_a_file_that_was_not_read(home: Path) -> None:
+    """Met in the long form of test_machine.py: while one session was to be read from its start,
+    the other was packed and got the inode number of the first one's file. With nothing read
+    there was nothing to tell the two apart by, so the packed one was read from its start too,
+    and its summary counted what was said before twice."""
+    async with indexer(home) as index:
+        paths = [session_path(index.user, session_id(number)) for number in (1, 2)]
+        for number, path in enumerate(paths, 1):
+            lines = [
+                said(session_id(number), f"thing {n}", n, role="assistant" if n % 2 else "user")
+                for n in range(4)
+            ]
+            path.write_bytes(b"".join(lines))
+        await index.settle()
+        first, second = paths
+        name = str(second)
+        await index.app.registry.sessions.write(lambda c: cursors.reset(c, name))
+        await index.indexing.reload([name])
+        draft = first.with_name("draft")
+        data = zstandard.ZstdCompressor().compress(first.read_bytes())
+        second.rename(draft)
+        draft.write_bytes(data)
+        draft.rename(first.with_name(first.name + ".zst"))
+        first.unlink()
+        await index.settle()
+        told = await index.one("SELECT summary FROM sessions WHERE native_id = ?", session_id(1))
+        assert json.loads(told)["counts"]["messages"] == 4

@@ -17,7 +17,8 @@ STORE_RETRY_MS: Final = 500
 
 _CORRUPT: Final = (
     "corrupt",
-    "a store is damaged; run: lore restart (it is set aside and restored, nothing is deleted)",
+    "a store is damaged; it is checked and, if need be, set aside and restored now (nothing is "
+    "deleted): try again in a moment; where this stays, run: lore restart",
 )
 
 _REMEDIES: Final = (

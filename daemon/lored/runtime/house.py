@@ -103,6 +103,7 @@ class House:
     def furnish(self, server: Server) -> None:
         """Let the server answer with this house, and health speak of the server."""
         server.dispatcher.on_fault = self.health.note_fault
+        self.app.registry.on_replaced = self._store_replaced
         self.health.observers.append(server.describe)
         self.health.meters.append(lambda page: meter_server(server, page))
         server.open(self.app, self.handlers)
@@ -127,6 +128,15 @@ class House:
                     await service.settings_changed()
                 except Exception as error:
                     log.error("settings_failed", service=name, exc_info=error)
+
+    async def _store_replaced(self, name: str) -> None:
+        """A damaged store has another file now: tell whoever keeps some of it in memory."""
+        for service_name, service in self.app.services.items():
+            if hasattr(service, "store_replaced"):
+                try:
+                    await service.store_replaced(name)
+                except Exception as error:
+                    log.error("store_replaced", service=service_name, exc_info=error)
 
     async def stop_services(self, seconds: float) -> None:
         """Stop what was started, in reverse, all within ``seconds``."""

@@ -46,7 +46,7 @@ ROOM_SECONDS: Final = 2.0
 
 
 class StoreBusy(Exception):
-    """Too many calls wait for this store."""
+    """Too many calls wait for this store, or it is being replaced: nothing was begun."""
 
 
 class Database:
@@ -58,10 +58,13 @@ class Database:
         self._writer: aiosqlite.Connection | None = None
         self._readers: list[aiosqlite.Connection] = []
         self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
-        self._writes = Writer(path, self._run_writer, nearest.drop)
+        self._writes = Writer(self._run_writer, nearest.drop, self._met)
         self._pending_reads = 0
         self._backups_dir = ""
         self._is_open = False
+        self._is_retired = False
+        self.on_damage: Callable[[], None] = lambda: None
+        """Called when a call met damage of the file."""
         self._regaining = asyncio.Lock()
         self._waiting_for_room: asyncio.Task[None] | None = None
         self.uuid = ""
@@ -174,9 +177,13 @@ class Database:
         try:
             result: T = await connection._execute(fn, connection._conn)  # type: ignore[no-untyped-call]
         except driver.DatabaseError as error:
-            suspicion.note(self.path, error)
+            self._met(error)
             raise
         return result
+
+    def _met(self, error: BaseException) -> None:
+        if suspicion.note(self.path, error):
+            self.on_damage()
 
     async def _ended(self, connection: aiosqlite.Connection) -> None:
         """Wait until what runs on ``connection``, whoever asked for it, has ended."""
@@ -190,7 +197,13 @@ class Database:
             raise RuntimeError(f"{self.path} is closed")
         await self._run(self._writer, fn)
 
+    def retire(self) -> None:
+        """Another file takes its place: from now on calls are refused as busy, to be made again."""
+        self._is_open, self._is_retired = False, True
+
     def _check_open(self) -> None:
+        if self._is_retired:
+            raise StoreBusy(f"{os.path.basename(self.path)} is damaged and being restored")
         if not self._is_open:
             raise RuntimeError(f"{self.path} is closed")
 
@@ -235,6 +248,7 @@ class Database:
         try:
             reader = await self._idle.get()
             try:
+                self._check_open()
                 return await self._run(reader, snapshot)
             except asyncio.CancelledError:
                 raw = reader._conn

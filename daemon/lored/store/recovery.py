@@ -44,7 +44,7 @@ async def open_or_recover(
             raise driver.DatabaseError("the file is empty: not a database")
         database = await Database.open(path, kind, backups_dir=backups_dir)
         try:
-            problem = await _first_problem(database)
+            problem = await first_problem(database)
         except BaseException:
             await database.close()
             raise
@@ -57,6 +57,34 @@ async def open_or_recover(
         if not suspicion.is_damage(error):
             raise
         problem = str(error)
+    return await replace(
+        path, kind, problem, backup, backups_dir=backups_dir, name=name, rules=rules
+    )
+
+
+async def problem_met(database: Database) -> str | None:
+    """What is wrong with an open store in which a call met damage; None when all of it could be
+    read (and a text index out of step is rebuilt)."""
+    try:
+        return await first_problem(database)
+    except driver.DatabaseError as error:
+        if not suspicion.is_damage(error):
+            raise
+        return str(error)
+
+
+async def replace(
+    path: str,
+    kind: StoreKind,
+    problem: str,
+    backup: str | None = None,
+    *,
+    backups_dir: str,
+    name: str,
+    rules: Rules,
+) -> tuple[Database, dict[str, object]]:
+    """Set a damaged store aside that nobody has open, and open what takes its place: for facts
+    ``backup``, else the newest sound one, with what can be salvaged. And the report."""
     aside = set_aside(path)
     suspicion.clear(path)
     if kind is StoreKind.FACTS:
@@ -103,7 +131,7 @@ def _is_emptied(path: str, kind: StoreKind) -> bool:
         return False
 
 
-async def _first_problem(database: Database) -> str | None:
+async def first_problem(database: Database) -> str | None:
     """What makes the store unusable, or None.
 
     Always each table's root page; all pages and text indexes where that is quick (facts, up

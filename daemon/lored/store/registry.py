@@ -8,11 +8,13 @@ import asyncio
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from lored.store import recovery
+import structlog
+
+from lored.store import recovery, suspicion
 from lored.store.database import Database
 from lored.store.facts.pipeline import Rules
 from lored.store.pragmas import StoreKind
@@ -22,6 +24,31 @@ OPEN_WORKSPACES: Final = 8
 
 RULES: Final = Rules(0.5, {})
 """Those of the default settings."""
+
+
+HEALS: Final = 3
+"""Times that one store is checked and healed in one run: what comes back after that is a defect
+of the disk, and a loop would not mend it."""
+
+GLOBAL_DB: Final = "global.db"
+SESSIONS_DB: Final = "sessions.db"
+"""Names of the stores that are always open; others are `workspaces/<id>.db`."""
+
+log = structlog.get_logger()
+
+
+async def _ignore(name: str) -> None:
+    """Nobody to tell."""
+
+
+def store_name(workspace_id: str | None) -> str:
+    """The name of a facts store in backups and reports."""
+    return GLOBAL_DB if workspace_id is None else f"workspaces/{workspace_id}.db"
+
+
+def workspace_of(name: str) -> str | None:
+    """The workspace whose facts a store of that name holds; None for the global ones."""
+    return None if name == GLOBAL_DB else name.removeprefix("workspaces/").removesuffix(".db")
 
 
 class Registry:
@@ -49,13 +76,15 @@ class Registry:
         self._opening = asyncio.Lock()
         self.recoveries: list[dict[str, object]] = []
         """Stores that had to be replaced since the start, for `status`."""
+        self.on_replaced: Callable[[str], Awaitable[None]] = _ignore
+        """Told the name of a store that was replaced while it was open."""
+        self._heals: dict[str, int] = {}
+        self._healing: dict[str, asyncio.Task[None]] = {}
 
     async def open(self) -> None:
         """Open the two stores that are always there."""
-        self._global = await self._open_one(self._global_path, StoreKind.FACTS, "global.db")
-        self._sessions = await self._open_one(
-            self._sessions_path, StoreKind.SESSIONS, "sessions.db"
-        )
+        self._global = await self._open_one(self._global_path, StoreKind.FACTS, GLOBAL_DB)
+        self._sessions = await self._open_one(self._sessions_path, StoreKind.SESSIONS, SESSIONS_DB)
 
     async def _open_one(self, path: str, kind: StoreKind, name: str) -> Database:
         database, report = await recovery.open_or_recover(
@@ -63,7 +92,64 @@ class Registry:
         )
         if report is not None:
             self.recoveries.append(report)
+        self._watch(database, name)
         return database
+
+    # -- damage met while open ------------------------------------------------------------
+
+    def _watch(self, database: Database, name: str) -> None:
+        database.on_damage = lambda: self.suspect(database, name)
+
+    def suspect(self, database: Database, name: str) -> None:
+        """Damage was met in an open store, known in backups as ``name``: check it, and replace it
+        if need be, beside all that goes on."""
+        if name in self._healing or self._heals.get(name, 0) >= HEALS:
+            return
+        self._heals[name] = self._heals.get(name, 0) + 1
+        task = asyncio.get_running_loop().create_task(self._heal(database, name))
+        self._healing[name] = task
+        task.add_done_callback(lambda _: self._healing.pop(name, None))
+
+    async def _heal(self, database: Database, name: str) -> None:
+        """Reads go on while the store is checked. Then whoever calls is refused as busy, writes
+        that wait are done (they are salvaged with the rest), and the file is replaced."""
+        try:
+            problem = await recovery.problem_met(database)
+            if problem is None:
+                suspicion.clear(database.path)
+                return
+            log.error("damaged", store=name, problem=problem)
+            async with self._opening:
+                if not self._is_current(database):
+                    return
+                database.retire()
+                await database.close()
+                fresh, report = await recovery.replace(
+                    database.path,
+                    database.kind,
+                    problem,
+                    backups_dir=self._backups_dir,
+                    name=name,
+                    rules=self._rules,
+                )
+                await fresh.renew_uuid()
+                self._watch(fresh, name)
+                self._put(name, fresh)
+                self.recoveries.append(report)
+            await self.on_replaced(name)
+        except Exception as error:
+            log.error("healing_failed", store=name, exc_info=error)
+
+    def _is_current(self, database: Database) -> bool:
+        return any(one is database for one in self.open_stores().values())
+
+    def _put(self, name: str, database: Database) -> None:
+        if name == GLOBAL_DB:
+            self._global = database
+        elif name == SESSIONS_DB:
+            self._sessions = database
+        else:
+            self._open[workspace_of(name) or ""] = database
 
     @property
     def global_(self) -> Database:
@@ -111,7 +197,7 @@ class Registry:
                 database = await self._open_one(
                     self.workspace_path(workspace_id),
                     StoreKind.FACTS,
-                    f"workspaces/{workspace_id}.db",
+                    store_name(workspace_id),
                 )
                 self._open[workspace_id] = database
             self._open.move_to_end(workspace_id)
@@ -145,10 +231,10 @@ class Registry:
         Waits for nobody: calls that run on the old store fail. The copy gets a new uuid, so
         that clients resync.
         """
-        workspace_id = name.removeprefix("workspaces/").removesuffix(".db")
-        path = self._global_path if name == "global.db" else self.workspace_path(workspace_id)
+        workspace_id = workspace_of(name) or ""
+        path = self._global_path if name == GLOBAL_DB else self.workspace_path(workspace_id)
         async with self._opening:
-            if name == "global.db":
+            if name == GLOBAL_DB:
                 await self.global_.close()
             elif workspace_id in self._open:
                 await self._open.pop(workspace_id).close()
@@ -158,14 +244,14 @@ class Registry:
             os.chmod(path, 0o600)
             database = await self._open_one(path, StoreKind.FACTS, name)
             await database.renew_uuid()
-            if name == "global.db":
-                self._global = database
-            else:
-                self._open[workspace_id] = database
+            self._put(name, database)
         return aside
 
     async def close(self) -> None:
         """Close all; writers last within each file."""
+        for task in tuple(self._healing.values()):
+            task.cancel()
+            await asyncio.wait({task})
         while self._open:
             _, database = self._open.popitem()
             await database.close()

@@ -1,7 +1,9 @@
-"""A mark beside a store in which damage was met, so that the next start looks at all of it.
+"""A mark beside a store in which damage was met, so that all of it is looked at.
 
 Opening a large store reads a few of its pages only; a damaged one further in shows when a call
-meets it. The mark is an empty file `<store>.suspect`; it goes once the store was checked.
+meets it. The store is then checked and healed while the daemon runs (registry.py). The mark, an
+empty file `<store>.suspect`, lets the next start do so where that did not come to its end; it
+goes once the store was checked.
 """
 
 import contextlib
@@ -19,10 +21,12 @@ def is_damage(error: Exception) -> bool:
     )
 
 
-def note(path: str, error: BaseException) -> None:
-    """Mark the store at ``path`` if the error that it gave speaks of damage."""
-    if isinstance(error, driver.DatabaseError) and is_damage(error):
+def note(path: str, error: BaseException) -> bool:
+    """Mark the store at ``path`` if the error that it gave speaks of damage; whether it does."""
+    damaged = isinstance(error, driver.DatabaseError) and is_damage(error)
+    if damaged:
         mark(path)
+    return damaged
 
 
 def mark(path: str) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from lored.store import suspicion
 from lored.store.driver import Connection
 
 T = TypeVar("T")
@@ -44,11 +43,13 @@ class _Job:
 class Writer:
     """Runs write functions of one store in the order given, on the thread of its writer."""
 
-    def __init__(self, path: str, run: Runner, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, run: Runner, lost: Callable[[], None], met: Callable[[BaseException], None]
+    ) -> None:
         """``run`` gives a function the writer connection, on its thread; ``lost`` is called
         there when functions that had ended well were taken back: whoever keeps in memory what
-        a later one of the group read drops it."""
-        self._path, self._run, self._lost = path, run, lost
+        a later one of the group read drops it; ``met`` is told what functions raise."""
+        self._run, self._lost, self._met = run, lost, met
         self._waiting: deque[_Job] = deque()
         self._task: asyncio.Task[None] | None = None
         self.pending = 0
@@ -100,7 +101,7 @@ class Writer:
             if not job.future.done():
                 job.future.set_result(job.result)
             return
-        suspicion.note(self._path, job.error)
+        self._met(job.error)
         if not job.future.done():
             job.future.set_exception(job.error)
 

@@ -7,6 +7,7 @@ damaged file is kept aside.
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,18 @@ def whole(filled: tuple[Path, Path, set[str]]) -> tuple[Path, set[str]]:
     return home, texts
 
 
+def healed(client: RawClient, name: str) -> str:
+    """What `status` says of the store once it was replaced."""
+    end = time.monotonic() + 60
+    while True:
+        for one in patiently(lambda: client.call("status"))["degraded"]:
+            if one["name"] == "recovery" and name in one["reason"]:
+                assert one["remedy"]
+                return str(one["reason"])
+        assert time.monotonic() < end, client.call("status")["degraded"]
+        time.sleep(0.02)
+
+
 def stores(home: Path) -> list[Path]:
     """One store of each kind."""
     (workspace,) = (home / "data" / "workspaces").glob("*.db")
@@ -155,14 +168,13 @@ def test_damaged_stores_come_back(
     damaged = stores(home)
     for path in damaged:
         damage(path)
-    if damage is words_out_of_step:
-        with start_daemon(home) as daemon, daemon.connect(60) as client:
-            client.hello()
-            wrong = [one for one in client.call("verify")["checks"] if not one["ok"]]
-            assert [one["name"] for one in wrong] == ["sessions"], wrong
-            assert "lore restart" in wrong[0]["remedy"]
     with start_daemon(home) as daemon, daemon.connect(60) as client:
         client.hello(workspace=str(project))
+        if damage is words_out_of_step:  # a start does not look so far; whoever looks heals
+            wrong = [one for one in client.call("verify")["checks"] if not one["ok"]]
+            assert [one["name"] for one in wrong] == ["sessions"], wrong
+            assert "lore status" in wrong[0]["remedy"]
+            healed(client, "sessions.db")
         client.call("index_wait")
         assert patiently(lambda: texts_of(client, project)) == texts
         shown = client.call("session", id=ONE)

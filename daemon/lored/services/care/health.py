@@ -69,6 +69,11 @@ class Health:
             self.standing[name] = {"name": name, "reason": reason, "remedy": remedy}
         self._tell()
 
+    async def store_replaced(self, name: str) -> None:
+        """A damaged store was replaced: what calls met of it is over, and the rest is told."""
+        self._faults.pop("corrupt", None)
+        self._tell()
+
     def _tell(self) -> None:
         """Publish the list when it has changed."""
         now = self.degraded()

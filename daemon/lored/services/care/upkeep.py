@@ -14,6 +14,7 @@ from lored.services.app import App, Call
 from lored.services.operations import Operation
 from lored.store import driver, maintenance, suspicion
 from lored.store.database import Database
+from lored.store.registry import SESSIONS_DB, store_name
 
 CONTRIBUTORS = ("mirror", "sessions", "indexing", "recall")
 """Services asked for checks of their own, in this order."""
@@ -34,6 +35,7 @@ class Upkeep:
     async def _verify(self, operation: Operation, deep: bool, fix: bool) -> list[dict[str, Any]]:
         checks = [self._driver(), *self._modes(fix)]
         registry = self._app.registry
+        damaged: list[tuple[Database, str]] = []
         sizes: dict[str | None, int] = {None: _size(self._app.paths.global_db)}
         for one in registry.known_workspaces():
             sizes[one] = _size(registry.workspace_path(one))
@@ -42,9 +44,15 @@ class Upkeep:
         for workspace_id, size in sizes.items():
             async with registry.facts(workspace_id) as database:
                 name = f"facts {workspace_id or 'global'}"
-                checks += await self._store(name, database, deep, fix)
+                found = await self._store(name, database, deep, fix)
+                if found[0].pop("damaged", False):
+                    damaged.append((database, store_name(workspace_id)))
+                checks += found
             operation.advance(size)
-        checks += await self._store("sessions", registry.sessions, deep, fix)
+        found = await self._store("sessions", registry.sessions, deep, fix)
+        if found[0].pop("damaged", False):
+            damaged.append((registry.sessions, SESSIONS_DB))
+        checks += found
         operation.advance(last)
         services = self._app.services
         asked = [services[name] for name in CONTRIBUTORS if hasattr(services.get(name), "verify")]
@@ -52,6 +60,8 @@ class Upkeep:
         for contributor in asked:
             checks += await contributor.verify(deep=deep, fix=fix)
             operation.advance()
+        for database, stored in damaged:  # last, as the checks need the stores too
+            registry.suspect(database, stored)
         return checks
 
     def _driver(self) -> dict[str, Any]:
@@ -106,10 +116,12 @@ class Upkeep:
                 left = await database.write_raw(lambda c: maintenance.check(c, deep=deep))
                 check["fixed"] = not left
         else:
-            suspicion.mark(database.path)  # the next start looks at all of it
+            suspicion.mark(database.path)
+            check["damaged"] = True
             check["remedy"] = (
-                "lore restart: a damaged sessions store is set aside and rebuilt, a damaged "
-                "facts store is restored from the newest backup"
+                "see lore status: a damaged store is set aside now and restored (facts from the "
+                "newest backup and what is readable, sessions from the transcripts); "
+                "where it stays: lore restart"
             )
         return [check]
 

@@ -28,6 +28,7 @@ from lored.store import driver
 from lored.store.driver import Connection
 from lored.store.facts import intake, mirror
 from lored.store.facts.log import Batch
+from lored.store.registry import SESSIONS_DB, workspace_of
 
 START_SECONDS: Final = 1.0
 """A start waits so long for the global file; some thousand facts take less."""
@@ -102,6 +103,11 @@ class Mirror:
         loop = asyncio.get_running_loop()
         delay = self._app.settings.mirror_debounce_seconds
         self._dirty[scope] = loop.call_later(delay, self._due, scope)
+
+    async def store_replaced(self, name: str) -> None:
+        """A store was restored: what its file knows and the backup does not is taken in now."""
+        if name != SESSIONS_DB and self._app.settings.mirror_enabled:
+            await self._try_sync(workspace_of(name))
 
     def _due(self, scope: str | None) -> None:
         self._dirty.pop(scope, None)

@@ -25,6 +25,7 @@ from lored.services.indexing.backlog import Item
 from lored.services.indexing.progress import Progress
 from lored.services.indexing.roots import Root
 from lored.services.moments import now as clock
+from lored.store.database import Database, StoreBusy
 from lored.store.driver import Connection
 from lored.store.sessions import cursors, voids, writes
 from lored.store.sessions.known import known
@@ -125,7 +126,8 @@ class FileReading:
             if former is not None:
                 await self._move(root, former, path)
                 former = None
-            await self._store(root, item, batch, reading)
+            # Into that same store: one that took its place has nothing of what came before.
+            await self._store(database, root, item, batch, reading)
             if batch.place.offset > done:
                 self._progress.advance(batch.place.offset - done)
                 done = batch.place.offset
@@ -139,6 +141,8 @@ class FileReading:
             on_beat=lambda place: self._progress.publish("indexing"),
         )
         self._progress.bytes_read += outcome.bytes_read
+        if database is not self._app.registry.sessions:
+            raise StoreBusy("the store was replaced while a file was read")
         if outcome.kind == "killed":
             if item.kills < KILLS_FORGIVEN:
                 reading.kind = "killed"
@@ -161,7 +165,9 @@ class FileReading:
         if plain_name(former) == plain_name(step.path):
             return None
         parser = root.walker.parser(step.path)
-        if item.whole or parser is None or not hasattr(PARSERS[parser], "parse"):
+        stored = await self._app.registry.sessions.read(lambda c: cursors.get(c, former))
+        blank = stored is None or not stored.offset  # nothing to know the file again by
+        if item.whole or blank or parser is None or not hasattr(PARSERS[parser], "parse"):
             await self._part(root, former)
             return None
         return former
@@ -205,7 +211,9 @@ class FileReading:
         while database.queue_depths["reads"] and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(YIELD_STEP_SECONDS)
 
-    async def _store(self, root: Root, item: Item, batch: Batch, reading: Reading) -> None:
+    async def _store(
+        self, database: Database, root: Root, item: Item, batch: Batch, reading: Reading
+    ) -> None:
         places: dict[str, tuple[str | None, str | None]] = {}
         for patch in batch.patches.values():
             cwd = patch.get("cwd")
@@ -218,7 +226,7 @@ class FileReading:
             written = writes.apply(conn, file, batch, workspaces=places, now=now)
             return written, cursors.get(conn, path)
 
-        written, cursor = await self._app.registry.sessions.write(write)
+        written, cursor = await database.write(write)
         if cursor is not None:
             root.know(cursor)
         for seen in batch.sidecars:

@@ -32,6 +32,7 @@ from lored.services.indexing.tickets import Ticket, Tickets
 from lored.services.moments import now
 from lored.store import driver
 from lored.store.database import StoreBusy
+from lored.store.registry import SESSIONS_DB
 from lored.store.sessions import cursors
 
 PAUSE_SECONDS: Final = (1.0, 5.0, 15.0, 60.0)
@@ -161,14 +162,9 @@ class Indexing:
         """Write down which files are gone, and which are there again."""
         if not plan.gone and not plan.back:
             return
-        gone, back, at = [c.id for c in plan.gone], [c.id for c in plan.back], now()
-
-        def mark(conn: driver.Connection) -> None:
-            cursors.mark_gone(conn, gone, at)
-            cursors.mark_back(conn, back)
-
+        at = now()
         try:
-            await self._app.registry.sessions.write(mark)
+            await self._app.registry.sessions.write(lambda c: cursors.mark(c, plan, at))
         except (driver.Error, StoreBusy) as error:
             log.warning("cannot mark files as gone", error=repr(error))
             return  # the next sweep sees them again
@@ -199,8 +195,7 @@ class Indexing:
             if root is None or not root.enabled:
                 self.tickets.drop({item.step.path})
                 continue
-            self.state = "indexing"
-            self.current = item
+            self.state, self.current = "indexing", item
             self._show()
             try:
                 reading = await self._files.read(item, root)
@@ -335,6 +330,13 @@ class Indexing:
                     self._know(cursor)
             self._begin_anew()
         return self.sources.rules()
+
+    async def store_replaced(self, name: str) -> None:
+        """The sessions are in another, empty store: nothing is known, everything is read again."""
+        if name == SESSIONS_DB:
+            self.looking.forget()
+            self._homeless.clear()
+            self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._make_roots()

@@ -110,6 +110,12 @@ class Looking:
         self.roots = made
         return before
 
+    def forget(self) -> None:
+        """Nothing was read of any file."""
+        for root in self.roots.values():
+            root.cursors.clear()
+            root.by_inode.clear()
+
     def _add_roots(self) -> None:
         """Take up roots that are new in the sources."""
         exclusion = self.sources.exclusion()

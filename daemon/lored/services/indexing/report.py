@@ -183,6 +183,9 @@ class IndexReport:
         unread: list[str] = []
         known = await self._app.registry.sessions.read(cursors.load)
         for cursor in known:
+            root = self._indexing.roots.get((cursor.agent, cursor.root))
+            if root is None or not root.enabled:
+                continue  # of a source that is none any more: what was read of it stays
             if cursor.gone or cursor.blocked or cursor.failures:
                 continue
             size = await asyncio.to_thread(_size, cursor.path)

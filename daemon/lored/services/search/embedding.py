@@ -21,6 +21,7 @@ from lored.embed.static import StaticEmbedder
 from lored.embed.warm import ModelDown, WarmModel
 from lored.services.app import App
 from lored.services.search.vectoring import Vectoring
+from lored.store.registry import SESSIONS_DB
 from lored.store.search.columns import Columns
 
 DEADLINE_MS: Final = 250
@@ -86,6 +87,11 @@ class Embedding:
         await asyncio.gather(*self._starting, return_exceptions=True)
         if self.warm is not None:
             await self.warm.stop()
+
+    async def store_replaced(self, name: str) -> None:
+        """The sessions are in another store: nothing of it is in memory."""
+        if name == SESSIONS_DB:
+            self.columns = Columns()
 
     @property
     def segment(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from lored.core.batches import Place, SidecarSeen
-from lored.core.reconcile import Cursor, Seen, other_forms, retry_at
+from lored.core.reconcile import Cursor, Plan, Seen, other_forms, retry_at
 from lored.store.driver import Connection
 from lored.store.sessions import stale
 
@@ -191,6 +191,12 @@ def mark_gone(conn: Connection, ids: Iterable[int], now: int) -> None:
 def mark_back(conn: Connection, ids: Iterable[int]) -> None:
     """Files that are there again."""
     conn.executemany("UPDATE files SET gone_at = NULL WHERE id = ?", [(i,) for i in ids])
+
+
+def mark(conn: Connection, plan: Plan, now: int) -> None:
+    """Write down which files are gone, and which are there again."""
+    mark_gone(conn, [cursor.id for cursor in plan.gone], now)
+    mark_back(conn, [cursor.id for cursor in plan.back])
 
 
 def block(conn: Connection, path: str, reason: str) -> None:
