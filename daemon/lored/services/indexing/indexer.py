@@ -162,9 +162,8 @@ class Indexing:
         """Write down which files are gone, and which are there again."""
         if not plan.gone and not plan.back:
             return
-        at = now()
         try:
-            await self._app.registry.sessions.write(lambda c: cursors.mark(c, plan, at))
+            await self._app.registry.sessions.write(lambda c: cursors.mark(c, plan, now()))
         except (driver.Error, StoreBusy) as error:
             log.warning("cannot mark files as gone", error=repr(error))
             return  # the next sweep sees them again
@@ -332,10 +331,9 @@ class Indexing:
         return self.sources.rules()
 
     async def store_replaced(self, name: str) -> None:
-        """The sessions are in another, empty store: nothing is known, everything is read again."""
+        """The sessions are in another, empty store: everything is read again."""
         if name == SESSIONS_DB:
-            self.looking.forget()
-            self._homeless.clear()
+            self.looking.forget(self._homeless)
             self._begin_anew()
 
     def _begin_anew(self) -> None:

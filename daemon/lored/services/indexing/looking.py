@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from lored.core.reconcile import Plan, Seen, Step
+from lored.core.reconcile import Cursor, Plan, Seen, Step
 from lored.services.indexing.projects import Projects
 from lored.services.indexing.roots import NotAnswering, Root
 from lored.services.indexing.sources import Sources
@@ -110,8 +110,9 @@ class Looking:
         self.roots = made
         return before
 
-    def forget(self) -> None:
-        """Nothing was read of any file."""
+    def forget(self, homeless: dict[tuple[str, str], list[Cursor]]) -> None:
+        """Nothing was read of any file, of our roots and of those that are not there."""
+        homeless.clear()
         for root in self.roots.values():
             root.cursors.clear()
             root.by_inode.clear()
