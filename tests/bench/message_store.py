@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 
 from bench.corpus import Rewriter
+from lored.core.outputs import output_form
 from lored.core.quantized import quantize
 from lored.core.stored_text import encode
 from lored.core.tokens import context_form, index_form
 from lored.core.transcripts.records import Message
 from lored.embed.base import MINILM, STATIC
 from lored.embed.static import StaticEmbedder
-from lored.ingest.outputs import output_form
 from lored.store import driver, pragmas
 from lored.store.pragmas import StoreKind
 from lored.store.search import text, vectors

@@ -246,6 +246,9 @@ def show_excerpt(screen: Screen, excerpt: Map, *, full: bool = False) -> None:
     who = f"#{excerpt.get('position', '')} {excerpt.get('role', '')} {stamp(excerpt.get('at'))}"
     screen.say(f"    {screen.paint(who.strip(), 'blue')}")
     words = [str(word) for word in excerpt.get("matched", ())]
+    if excerpt.get("deed"):
+        deed = cut(one_line(str(excerpt["deed"])), max(20, screen.columns - 14))
+        screen.say(_marked(screen, f"      of: {deed}", words))
     lines = [
         line for line in wrap(str(excerpt.get("text", "")), screen.columns, "      ") if line
     ] or ["      "]

@@ -30,7 +30,7 @@ _FACT = (
     "unverified",
 )
 _SESSION = ("id", "agent", "started_at", "ended_at", "status", "cwd", "branch")
-_MESSAGE = ("position", "role", "at", "text")
+_MESSAGE = ("position", "role", "at", "deed", "text")
 _ACTION = ("kind", "target", "command", "status", "exit_code")
 _SUMMARY = ("line", "key_actions")
 _DIGEST = (*_SUMMARY, "goal", "decisions", "errors", "next_steps", "commits", "tests")

@@ -77,9 +77,9 @@ def hits(answer: Map) -> str:
         lines.append(session_line(hit.get("session", hit)))
         lines += [f"  #{deed.get('position')} {action_line(deed)}" for deed in hit.get("deeds", ())]
         for excerpt in hit.get("excerpts", ())[:2]:
-            lines.append(
-                f"  #{excerpt.get('position')} {excerpt.get('role')}: {brief(excerpt.get('text'))}"
-            )
+            who = f"#{excerpt.get('position')} {excerpt.get('role')}"
+            deed = f" of `{brief(excerpt['deed'])}`" if excerpt.get("deed") else ""
+            lines.append(f"  {who}{deed}: {brief(excerpt.get('text'))}")
     lines += [f"note: {one_line(str(reason))}" for reason in answer.get("degraded", ())]
     return "\n".join([ORIGIN, *lines]) if lines else "lore knows nothing about that."
 

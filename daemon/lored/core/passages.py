@@ -59,7 +59,7 @@ class Fit:
     cover: float
     near: float
     matched: tuple[str, ...]
-    """Words of the text that match, as written there (lower case)."""
+    """Words of the text (and of what was read before it) that match, as written (lower case)."""
     start: int
     """Where in the text the measured stretch begins."""
     words: tuple[str, ...]
@@ -85,9 +85,14 @@ def weigh(query: Query, stem: Stem, frequency: Callable[[str], int], rows: int) 
     return Asked(tuple(chosen), tuple(chosen.values()), weights, total / math.log(rows + 2))
 
 
-def measure(asked: Asked, texts: Sequence[str], stem: Stem) -> list[Fit]:
-    """The fit of each of ``texts`` (as stored, not their index form)."""
-    read = [_read(asked, text) for text in texts]
+def measure(
+    asked: Asked, texts: Sequence[str], stem: Stem, heads: Sequence[str] | None = None
+) -> list[Fit]:
+    """The fit of each of ``texts`` (as stored, not their index form). ``heads``: the line that
+    stands before each, empty for none; it counts where the stretch begins with the text."""
+    if heads is None:
+        heads = [""] * len(texts)
+    read = [_read(asked, text, head) for text, head in zip(texts, heads, strict=True)]
     distinct = set[str]().union(*(words for _, words in read))
     weights = dict(zip(asked.stems, asked.weights, strict=True))
     alike = begin_alike(distinct, asked.stems)
@@ -112,12 +117,14 @@ def begin_alike(words: Iterable[str], stems: Iterable[str]) -> list[str]:
     return [w for w in words if w[:2] in two or w[0] in one or not w.isascii()]
 
 
-def _read(asked: Asked, text: str) -> tuple[int, list[str]]:
+def _read(asked: Asked, text: str, head: str) -> tuple[int, list[str]]:
     """Where the stretch of a text begins that is measured, and its words, lower case."""
     start = 0
     if len(text) > STRETCH_CHARS:
         start = best_stretch(asked, text[:READ_CHARS])
         text = text[start : start + STRETCH_CHARS]
+    if head and not start:
+        text = f"{head}\n{text}"
     form = index_form(text)
     if form.isascii():
         return start, form.translate(_ASCII_WORDS).split()

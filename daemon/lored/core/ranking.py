@@ -42,7 +42,7 @@ WEIGHTS: Final = {
     "session": 1.6,
     "asks": -0.42,
     "next": 0.60,
-    "tool": -0.30,
+    "tool": -0.15,
     "undone": -0.30,
     "subagent": -0.20,
     "deed": 0.30,

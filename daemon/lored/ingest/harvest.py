@@ -29,6 +29,7 @@ from lored.core.batches import (
     record_key,
 )
 from lored.core.clock import to_wire
+from lored.core.outputs import output_form
 from lored.core.redact import redact, scan
 from lored.core.session_fields import changes, instant, merge, wire_fields
 from lored.core.stored_text import encode
@@ -44,11 +45,9 @@ from lored.core.transcripts.records import (
 )
 from lored.embed.base import Embedder, quantize
 from lored.ingest.books import Book, Known, is_echo
-from lored.ingest.outputs import output_form
 
 BATCH_ROWS: Final = 128
 """Rows of one transaction: about 20 ms of writing, so that a hot file waits no longer."""
-
 BATCH_BYTES: Final = 256 << 10
 """Text of one transaction, for the same reason."""
 
@@ -91,9 +90,11 @@ class Harvest:
         self._now = now
         self._zone = zone
         self._books: dict[str, Book] = {}
+        self._outputs: dict[str, tuple[str, bool]] = {}  # by action, whose record comes after
         self._clear()
 
     def _clear(self) -> None:
+        self._outputs.clear()
         self._touched: dict[str, None] = {}
         self._rows: list[Row] = []
         self._spoken: list[tuple[int, str]] = []
@@ -110,8 +111,9 @@ class Harvest:
         return not self._books
 
     def full(self) -> bool:
-        """Whether the batch should be cut after this record."""
-        return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
+        """Whether to cut the batch after this record: not between an output and its action."""
+        full = len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
+        return full and (not self._outputs or len(self._rows) >= 2 * BATCH_ROWS)
 
     @property
     def barred(self) -> bool:
@@ -127,7 +129,6 @@ class Harvest:
         """Add the records of one line, document or database row group."""
         record: Any  # told apart by type below: this loop runs for every record there is
         self._records += 1
-        self._outputs: dict[str, tuple[str, bool]] = {}
         for record in records:
             kind = type(record)
             if isinstance(record, Damage):
@@ -296,7 +297,7 @@ class Harvest:
         )
 
     def _action(self, name: str, record: Action) -> None:
-        output, is_clean = self._outputs.get(record.key, (None, False))
+        output, is_clean = self._outputs.pop(record.key, (None, False))
         message = record_key(self._agent, record.message_key) if record.message_key else None
         if said := record.extra.get("states"):
             self._stated.append(

@@ -40,4 +40,6 @@ async def rerank(
 
 def stretch(hit: MessageHit) -> str:
     """The part of a hit's text that was measured."""
-    return hit.text[hit.fit.start : hit.fit.start + STRETCH_CHARS]
+    start = hit.fit.start
+    found = hit.text[start : start + STRETCH_CHARS]
+    return f"{hit.deed}\n{found}" if hit.deed and not start else found

@@ -26,6 +26,9 @@ DEEDS_MOST: Final = 50_000
 DEEDS_SHOWN: Final = 3
 """Actions of a session beside its excerpts."""
 
+DEED_SHOWN_CHARS: Final = 200
+"""Of what an output is the output of: a command line, not a script."""
+
 _SPOKEN: Final = "(0, 1, 3)"
 """`messages.role` of user, assistant, summary."""
 
@@ -136,6 +139,8 @@ def shown(hit: MessageHit, *, explain: bool) -> Map:
         hit.fit.start,
         hit.fit.matched,
     )
+    if hit.deed:
+        found["deed"] = cut(hit.deed, 0, (), DEED_SHOWN_CHARS)
     found["score"] = round(hit.score, 4)
     found["matched"] = list(hit.fit.matched)
     if explain:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lored.core.outputs import deed_line
 from lored.core.passages import Fit, measure
 from lored.core.quantized import Float32
 from lored.core.ranking import (
@@ -97,6 +98,8 @@ class MessageHit:
     record_key: str | None
     score: float
     fit: Fit
+    deed: str
+    """What a tool's output is the output of, read before ``text``; empty when unknown."""
     parts: dict[str, float]
     soft: float
     cosine: float | None
@@ -211,6 +214,7 @@ def _columns_of(dense: dict[str, dict[int, float]], rows: Sequence[int]) -> dict
 
 
 def _read(conn: Connection, ids: Sequence[int]) -> dict[int, Any]:
+    """Rows of messages by id."""
     found: dict[int, Any] = {}
     for start in range(0, len(ids), READ_BATCH):
         part = ids[start : start + READ_BATCH]
@@ -221,6 +225,21 @@ def _read(conn: Connection, ids: Sequence[int]) -> dict[int, Any]:
             part,
         ):
             found[row[0]] = (*row[:5], decode(row[5]), *row[6:])
+    return found
+
+
+def deeds_before(conn: Connection, outputs: Sequence[int]) -> dict[int, str]:
+    """By row id what each of some tools' outputs is the output of (`core.outputs.deed_line`),
+    where it is known."""
+    found: dict[int, str] = {}
+    for start in range(0, len(outputs), READ_BATCH):
+        part = outputs[start : start + READ_BATCH]
+        marks = ",".join("?" * len(part))
+        for output, command, target in conn.execute(
+            f"SELECT output, command, target FROM actions WHERE output IN ({marks})", part
+        ):
+            if line := deed_line(command, target):
+                found[output] = line
     return found
 
 
@@ -236,7 +255,8 @@ def _ranked(
     limit: int,
 ) -> Found:
     texts = [read[row][5] for row in rows]
-    fits = measure(wanted.asked, texts, stem)
+    deeds = deeds_before(conn, [row for row in rows if read[row][3] == TOOL])
+    fits = measure(wanted.asked, texts, stem, [deeds.get(row, "") for row in rows])
     soft = soft_covers(wanted.asked, fits, like)
     cosines = _columns_of(dense, rows)
     subagents = _subagents(conn, {read[row][1] for row in rows})
@@ -288,6 +308,7 @@ def _ranked(
                 record_key,
                 float(ranked.scores[i]),
                 fits[i],
+                deeds.get(rows[i], ""),
                 ranked.explain(i),
                 float(soft[i]),
                 cosine,

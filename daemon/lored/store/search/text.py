@@ -27,11 +27,16 @@ def index_messages(conn: Connection, rows: Iterable[tuple[int, str, str]]) -> No
     ``rows``: (messages.id, `tokens.index_form` of the text, `tokens.context_form`).
     """
     rows = list(rows)
+    reword_messages(conn, rows)
+    packing.catalogue_messages(conn, [row[0] for row in rows])
+
+
+def reword_messages(conn: Connection, rows: Sequence[tuple[int, str, str]]) -> None:
+    """Other words for messages whose session, role and time stay (arguments as above)."""
     if rows and min(row[0] for row in rows) <= matching.size(conn, matching.MESSAGES):
         known_rows.removed(conn)
     for table in MESSAGE_TABLES:
         conn.executemany(f"INSERT OR REPLACE INTO {table}(rowid, text, ctx) VALUES(?, ?, ?)", rows)
-    packing.catalogue_messages(conn, [row[0] for row in rows])
 
 
 def remove_messages(conn: Connection, ids: Iterable[int]) -> None:

@@ -8,6 +8,7 @@ fields win; `running` never hides an outcome. An action that another session has
 from typing import Any, Final
 
 from lored.core.batches import ActionRow
+from lored.core.outputs import deed_line
 from lored.store.driver import Connection
 from lored.store.portions import portions
 from lored.store.sessions.rows import SessionRow
@@ -56,6 +57,11 @@ class ActionWrites:
                 known[name] = value
                 known["changed"] = True
         return False
+
+    def deed(self, key: bytes) -> str:
+        """The line of what the action under ``key`` did, of all that is known of it."""
+        known = self._known[key]
+        return deed_line(known["command"], known["target"])
 
     def save(self) -> None:
         """Write what is new and what changed."""

@@ -4,9 +4,9 @@ switched-off redaction let in. Functions of a connection."""
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from lored.core import stored_text, tokens
+from lored.core import stored_text
 from lored.store.driver import Connection
-from lored.store.search import text as text_index
+from lored.store.sessions import retexting
 
 PORTION: Final = 500
 """Rows of one read or write: some milliseconds, so that other calls get in between."""
@@ -60,25 +60,22 @@ def portion(conn: Connection, column: Column, after: int) -> list[tuple[int, str
 
 
 def replace(conn: Connection, column: Column, rows: list[tuple[int, str]]) -> None:
-    """Store other texts; the words of messages are indexed anew."""
+    """Store other texts; messages are indexed anew whose words come from them."""
     conn.executemany(
         f"UPDATE {column.table} SET {column.name} = ? WHERE id = ?",
         [(stored_text.encode(said) if column.packed else said, row) for row, said in rows],
     )
-    if column.table == "messages":
-        text_index.index_messages(
-            conn, [(row, tokens.index_form(said), _context(conn, row, said)) for row, said in rows]
-        )
-
-
-def _context(conn: Connection, message: int, said: str) -> str:
-    at, before = conn.execute(
-        "SELECT m.at, (SELECT p.text FROM messages p WHERE p.session = m.session"
-        " AND p.position < m.position ORDER BY p.position DESC LIMIT 1)"
-        " FROM messages m WHERE m.id = ?",
-        (message,),
-    ).fetchone()
-    return tokens.context_form(at, None if before is None else stored_text.decode(before), said)
+    numbers = [row for row, _ in rows]
+    if column.table == "actions":  # what was done stands in the words of its output
+        marks = ",".join("?" * len(numbers))
+        numbers = [
+            row[0]
+            for row in conn.execute(
+                f"SELECT output FROM actions WHERE id IN ({marks}) AND output IS NOT NULL", numbers
+            )
+        ]
+    if column.table in ("messages", "actions"):
+        retexting.again(conn, numbers)
 
 
 def folds(conn: Connection, after: int) -> list[tuple[int, bytes]]:

@@ -22,12 +22,13 @@ import orjson
 from lored.core.batches import ActionRow, Batch, CompactionRow, MessageRow
 from lored.store.driver import Connection
 from lored.store.portions import portions
-from lored.store.search import text, vectors
+from lored.store.search import vectors
 from lored.store.sessions import cursors, lineage, rows, stale, told, voids
 from lored.store.sessions import marks as session_marks
 from lored.store.sessions.actions import ActionWrites
 from lored.store.sessions.rows import SessionRow
 from lored.store.sessions.stale import STALE
+from lored.store.sessions.words import Words
 from lored.store.sessions.written import FileRef, Written
 
 REPLACE: Final = 2
@@ -77,7 +78,7 @@ class _Writing:
         self.owners: set[int] = set()
         self.found: dict[bytes, _Message] = {}
         self.inserts: list[tuple[Any, ...]] = []
-        self.indexed: list[tuple[int, str, str]] = []
+        self.words = Words()
         self.vectors: list[tuple[int, bytes]] = []
         # Whether the message before is as it was: its end is context of the next in the index.
         self.calm: dict[int, bool] = {}
@@ -97,9 +98,12 @@ class _Writing:
             if isinstance(row, MessageRow):
                 self.message(session, row)
             elif isinstance(row, ActionRow):
+                output = self.row_of(row.output)
                 self.written.actions += self.actions.add(
-                    session, row, self.row_of(row.message), self.row_of(row.output)
+                    session, row, self.row_of(row.message), output
                 )
+                if output is not None:
+                    self.words.after(output, row.key)
             elif isinstance(row, CompactionRow):
                 session_marks.add_compaction(self.conn, session, row)
             elif row.part is not None:
@@ -191,7 +195,7 @@ class _Writing:
         if row.role in SPOKEN:
             self.calm[session.id] = same
         if same and not calm and row.words:
-            self.indexed.append((known.id, row.words, row.context))
+            self.words.put(known.id, row.words, row.context)
         if same and (known.position, known.flags) == (position, row.flags):
             return
         self.flush()  # it may be one of this batch
@@ -203,7 +207,7 @@ class _Writing:
         if not same:
             self.index(known.id, row)
             if not row.words:
-                text.remove_messages(self.conn, [known.id])
+                self.words.drop(self.conn, known.id)
             if row.vector is None:
                 vectors.remove_messages(self.conn, [known.id])
             session.fields["user_count"] += (row.role == 0) - (known.role == 0)
@@ -245,7 +249,7 @@ class _Writing:
 
     def index(self, number: int, row: MessageRow) -> None:
         if row.words:
-            self.indexed.append((number, row.words, row.context))
+            self.words.put(number, row.words, row.context)
         if row.vector is not None:
             self.vectors.append((number, row.vector))
 
@@ -255,7 +259,7 @@ class _Writing:
         session.cover(at)
 
     def flush(self) -> None:
-        """Write the messages collected so far, and their index rows."""
+        """Write the messages collected so far, and their vectors."""
         if self.inserts:
             self.conn.executemany(
                 "INSERT INTO messages(id, session, key, record_key, position, role, at, text, "
@@ -263,9 +267,6 @@ class _Writing:
                 self.inserts,
             )
             self.inserts = []
-        if self.indexed:
-            text.index_messages(self.conn, self.indexed)
-            self.indexed = []
         if self.vectors:
             vectors.put_messages(self.conn, self.batch.segment, self.vectors)
             self.vectors = []
@@ -274,6 +275,7 @@ class _Writing:
         """Actions, sessions, summaries, cursor, lineage."""
         batch = self.batch
         self.actions.save()
+        self.words.save(self.conn, self.actions.deed)
         for name, patch in batch.patches.items():
             session = self.session(name)
             if session is not None:

@@ -71,6 +71,7 @@ CREATE TABLE IF NOT EXISTS actions (
 CREATE UNIQUE INDEX IF NOT EXISTS actions_by_key ON actions(key);
 CREATE INDEX IF NOT EXISTS actions_by_session ON actions(session, position);
 CREATE INDEX IF NOT EXISTS actions_by_target ON actions(target) WHERE target IS NOT NULL;
+CREATE INDEX IF NOT EXISTS actions_by_output ON actions(output) WHERE output IS NOT NULL;
 CREATE INDEX IF NOT EXISTS actions_by_commit ON actions(commit_id) WHERE commit_id IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS compactions (
