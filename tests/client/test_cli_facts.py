@@ -187,7 +187,8 @@ def test_triage_batches(lore: Lore, tmp_path: Path) -> None:
     assert "conflict" in lore("facts").out
     lore("apply", f"resolve id={name} winner=F2")
     assert lore("conflicts", code=1).err.startswith("no conflicts")
-    assert "resolved" in lore("conflicts", "--all").out
+    ended = lore("conflicts", "--all").out
+    assert "resolved" in ended and "by lore" in ended and " holds" in ended
     failed = lore("apply", "supersede old=F1 new=F99", code=3)
     assert "F99" in failed.err
 

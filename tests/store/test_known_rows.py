@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lored.core.tokens import parse_query
 from lored.store import driver, migrate, pragmas
 from lored.store.pragmas import StoreKind
-from lored.store.search import text
+from lored.store.search import known_rows, text
 from lored.store.search.matching import MESSAGES, plan
 from lored.store.search.postings import postings
 
@@ -78,6 +79,27 @@ def test_what_was_taken_back_is_not_remembered(conn: Any) -> None:
     text.index_fact(conn, 2, "the limit of a bucket", [], [])
     assert found(conn, "quota") == [1]
     assert found(conn, "limit") == [2]
+
+
+def test_words_that_stand_nowhere_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_rows, "KEPT_ROWS", 10 * known_rows.LIST_ROWS)
+    known = known_rows.KnownRows()
+    asked: list[str] = []
+    nothing = np.empty(0, dtype=np.int32)
+
+    def ask(word: str) -> None:
+        def read(above: int) -> known_rows.Ids:
+            asked.append(word)
+            return nothing
+
+        known.get(("store", 0), word, 0, 5, read)
+
+    for number in range(20):
+        ask(str(number))
+    ask("19")
+    assert asked[-1] == "19" and asked.count("19") == 1, "the last are kept"
+    ask("0")
+    assert asked.count("0") == 2, "the first went"
 
 
 def test_a_message_read_again_or_forgotten_is_sought_anew(tmp_path: Path) -> None:

@@ -139,6 +139,11 @@ def show_conflict(screen: Screen, conflict: Map) -> None:
         parts.append(f"by {conflict['opened_by']}")
     if conflict.get("note"):
         parts.append(one_line(str(conflict["note"])))
+    if conflict.get("resolved_at"):
+        parts.append(f"ended {ago(conflict['resolved_at'])}")
+        for key, form in (("resolved_by", "by {}"), ("winner", "{} holds"), ("resolution", "{}")):
+            if conflict.get(key):
+                parts.append(one_line(form.format(conflict[key])))
     colour = "yellow" if status == "open" else "dim"
     screen.say(f"{screen.paint(name, colour, 'bold')}  {one_line(' · '.join(parts))}")
     for side in ("fact_a", "fact_b"):

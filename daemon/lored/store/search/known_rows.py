@@ -28,6 +28,10 @@ TEXT_EPOCH: Final = "text_epoch"
 KEPT_ROWS: Final = 2_000_000
 """Rows of all lists together, 8 MB; the lists asked longest ago go first."""
 
+LIST_ROWS: Final = 128
+"""What a list counts beyond its rows (key, array, entry of the table: some 500 bytes), so that
+many words that stand nowhere are bounded, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -66,10 +70,14 @@ class KnownRows:
         with self._lock:
             before = self._known.pop(key, None)
             self._known[key] = known
-            self._size += len(known.rows) - (0 if before is None else len(before.rows))
+            self._size += _cost(known) - (0 if before is None else _cost(before))
             while self._size > KEPT_ROWS and len(self._known) > 1:
                 _, gone = self._known.popitem(last=False)
-                self._size -= len(gone.rows)
+                self._size -= _cost(gone)
+
+
+def _cost(known: _Known) -> int:
+    return LIST_ROWS + len(known.rows)
 
 
 def state(conn: Connection) -> tuple[str, int]:
