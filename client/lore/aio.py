@@ -16,7 +16,15 @@ from typing import Any, Self
 from lore import handshake, paths, realms
 from lore.calls import AsyncCalls
 from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout
-from lore.policy import EventQueue, Lost, hello_words, may_repeat, pause_after, seconds_of
+from lore.policy import (
+    STARTING_SECONDS,
+    EventQueue,
+    Lost,
+    hello_words,
+    may_repeat,
+    pause_after,
+    seconds_of,
+)
 from lore.wire import fault
 from lore.wire.codec import encode_request
 from lore.wire.limits import INFLIGHT_REQUESTS
@@ -86,7 +94,7 @@ class Client(AsyncCalls):
         end, tries = time.monotonic() + seconds, 0
         while True:
             try:
-                return await self._call(method, named, seconds)
+                return await self._call(method, named, seconds, limit is not None)
             except Busy as refusal:
                 tries += 1
                 pause = pause_after(refusal, tries)
@@ -97,12 +105,15 @@ class Client(AsyncCalls):
                 if limit is not None:  # else the next try gets the method's own time anew
                     seconds = left - pause
 
-    async def _call(self, method: str, named: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def _call(
+        self, method: str, named: dict[str, Any], seconds: float, limited: bool
+    ) -> dict[str, Any]:
         """One call, once more where the connection was lost and that is safe."""
         for last_try in (False, True):
             connection = await self._live()
             try:
-                return await connection.ask(method, named, seconds)
+                patience = STARTING_SECONDS if connection.starting and not limited else 0.0
+                return await connection.ask(method, named, seconds + patience)
             except ShuttingDown:
                 if last_try or not self._start:
                     raise
@@ -174,6 +185,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, link: handshake.Link) -> None:
         self.server = link.server
         self.is_lost = False
+        self.starting = link.starting
         self.queues: dict[str, EventQueue] = {}
         self._early: dict[str, EventQueue] = {}
         self._link = link
@@ -233,6 +245,7 @@ class _Connection(asyncio.Protocol):
                 self._waiting[message_id] = (method, answer)
                 self._transport.write(data)
                 result = await answer
+                self.starting = False
         except TimeoutError:
             self._cancel(message_id)
             raise Timeout(f"{method}: no answer within {seconds:g} s") from None

@@ -10,6 +10,7 @@ from lore.errors import Busy, Internal, LoreError, ShuttingDown, Timeout, Unavai
 from lore.policy import (
     MARGIN_SECONDS,
     QUICK_SECONDS,
+    STARTING_SECONDS,
     EventQueue,
     Lost,
     hello_words,
@@ -249,7 +250,8 @@ class Client(Calls):
                 waited = time.monotonic() - started
                 if may_extend and not self._is_spent():
                     may_extend = False
-                    deadline = self._until(seconds_of(method) - waited)
+                    patience = STARTING_SECONDS if link.starting else 0.0
+                    deadline = self._until(seconds_of(method) + patience - waited)
                     continue
                 self._cancel(link, message_id)
                 raise Timeout(f"{method}: no answer within {waited:.3g} s") from None
@@ -262,6 +264,7 @@ class Client(Calls):
                 may_extend = False
             if answer is None:
                 continue
+            link.starting = False
             if answer.error is not None:
                 raise fault.from_wire(answer.error)
             if not isinstance(answer.result, dict):

@@ -42,11 +42,13 @@ REPLACE_INTERVAL_S = 3600.0
 class Link:
     """An open conversation: the stream, its codec and what the daemon said in hello."""
 
-    __slots__ = ("codec", "next_id", "pending", "server", "stream")
+    __slots__ = ("codec", "next_id", "pending", "server", "starting", "stream")
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.codec = stream, Codec("client")
         self.server: dict[str, Any] = {}
+        self.starting = False
+        """The daemon said that it still opens its stores: its first answer may take a while."""
         self.next_id = 1
         self.pending: list[Message] = []
         """Messages that came together with an answer and are not looked at yet."""
@@ -159,6 +161,7 @@ def _greet(
             _wait_gone(paths)
         else:
             link.server = answer if isinstance(answer, dict) else {}
+            link.starting = link.server.get("starting") is True
             return link
         last_try = True
 

@@ -33,6 +33,10 @@ MARGIN_SECONDS = 1.0
 QUICK_SECONDS = DEADLINES["quick"] + MARGIN_SECONDS
 
 
+STARTING_SECONDS = 60.0
+"""What a call may take longer while the daemon, as it said in hello, still opens its stores (a
+migration, a damaged store that is restored); only then does the deadline of a method begin."""
+
 RETRY_GROWTH = 1.5
 """By what the pause before each further try grows: the daemon's own estimate leads."""
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lore import Client, launch
+from lore.paths import resolve
 from lored.runtime.refusal import ALREADY_RUNNING, BAD_SETUP, BAD_STORE
 from support.daemon import RunningDaemon, environment, start_daemon
 from support.wire import RawClient
@@ -471,3 +473,23 @@ def test_a_package_that_is_not_installed_is_named(home: Path, package: str) -> N
     )
     code, said = refused(home, None, sys.executable, "-c", script)
     assert code == BAD_SETUP and package in said and "lored[daemon]" in said
+
+
+def test_a_call_waits_for_a_daemon_that_is_starting(home: Path) -> None:
+    """It says so in hello; a deadline of 2 s begins once it can answer at all."""
+    process = started_slowly(home, 4.0)
+    try:
+        where = resolve({"LORE_HOME": str(home), "HOME": str(home / "user")})
+        while (stream := launch.find(where)) is None:  # bound, and not listening yet
+            time.sleep(0.005)
+        stream.close()
+        with Client(where=where, start=False) as client:
+            assert client.server["starting"]
+            assert client.call("facts", {"scope": "global"})["facts"] == []
+        with Client(where=where, start=False) as client:
+            assert "starting" not in client.server
+        with Client(where=where, start=False, timeout=0.2) as client:
+            assert client.call("ping")["pong"]
+    finally:
+        process.terminate()
+        process.wait(10)

@@ -26,7 +26,7 @@ from support.wire import RawClient
 
 FULL = bool(os.environ.get("LORE_FULL"))
 CLIENTS = 200
-CALLS = 1_000_000 if FULL else 10_000
+CALLS = int(os.environ.get("LORE_CALLS") or (1_000_000 if FULL else 10_000))
 LISTENERS = 4
 PIPELINED = 4
 GROWTH_BYTES = 60 << 20
@@ -156,7 +156,11 @@ def test_two_hundred_clients(home: Path, capsys: pytest.CaptureFixture[str]) -> 
         for folder in homes():  # a backfill begins under the load
             shutil.copytree(folder, home / "user", dirs_exist_ok=True)
         began = time.monotonic()
-        members = asyncio.run(crowd(daemon, str(project)))
+        try:
+            members = asyncio.run(crowd(daemon, str(project)))
+        except AssertionError as error:  # the home goes, and its log with it
+            defect = daemon.log().partition(" defect ")[2][:4000]
+            raise AssertionError(f"{error}\n{defect}") from error
         seconds = time.monotonic() - began
         with daemon.connect(120) as client:
             client.hello()

@@ -16,7 +16,8 @@ METHODS: "tuple[Method, ...]" = (
             Param("workspace", "text", "Default workspace path of this connection"),
             Param("session_id", "text", "Default session of this connection's statements"),
         ),
-        "version, protocol, instance, revision, limits",
+        "version, protocol, instance, revision, limits; starting (true) while the daemon still "
+        "opens its stores: calls wait for that, and only then does their deadline begin",
     ),
     Method("ping", "Prove that daemon and loop live.", (), "pong, version, protocol"),
     Method(

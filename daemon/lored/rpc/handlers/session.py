@@ -42,6 +42,7 @@ async def hello(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
         "protocol": protocol,
         "instance": connection.server.instance,
         "revision": await _revision(app),
+        "starting": None if connection.dispatcher.is_open else True,
         "limits": {
             "request_bytes": limits.REQUEST_BYTES,
             "response_bytes": limits.RESPONSE_BYTES,
