@@ -2,12 +2,18 @@
 
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lored.core.passages import begin_alike, measure, weigh
+from lored.core.quantized import normalise, quantize
 from lored.core.tokens import index_form, parse_query
+from lored.store import driver, migrate
+from lored.store.pragmas import StoreKind
+from lored.store.search import text, vectors
+from lored.store.search.columns import Columns
 from lored.store.search.postings import SPAN_ROWS, Postings, sums
 from lored.store.search.stemming import stem
 from support.transcripts import SAMPLES
@@ -64,3 +70,43 @@ def test_the_best_sums_are_those_of_all_rows(top: int) -> None:
     assert set(best) <= set(rows.tolist())
     found = Postings(words=[("", weight, rows) for weight, rows in lists]).best(20)
     assert list(found) == best
+
+
+def test_signs_are_read_when_they_are_scanned_and_again_after_a_release(tmp_path: Path) -> None:
+    path = str(tmp_path / "sessions.db")
+    conn = driver.connect(path, read_only=False)
+    migrate.bring_up(conn, StoreKind.SESSIONS, path, str(tmp_path))
+    made = normalise(np.random.default_rng(0).standard_normal((40, 64)).astype(np.float32))
+    columns = Columns()
+
+    def put(first: int, last: int) -> None:
+        for number in range(first, last):
+            conn.execute(
+                "INSERT OR IGNORE INTO sessions(id, agent, native_id, indexed_at)"
+                " VALUES(1, 'codex', 's', 0)"
+            )
+            conn.execute(
+                "INSERT INTO messages(id, session, key, position, role, text)"
+                " VALUES(?, 1, ?, ?, 0, '')",
+                (number, number.to_bytes(16, "big"), number),
+            )
+        text.index_messages(conn, [(number, "word", "") for number in range(first, last)])
+        rows = zip(range(first, last), quantize(made[first:last]), strict=True)
+        vectors.put_messages(conn, "some", rows)
+        columns.refresh(conn)
+
+    def nearest(number: int) -> int:
+        found = columns.nearest(conn, "some", made[number], 5, None)
+        return max(found, key=lambda row: found[row])
+
+    put(1, 20)
+    assert columns.rows("some") == 19 and nearest(7) == 7
+    put(20, 30)
+    assert columns.rows("some") == 29 and (nearest(7), nearest(25)) == (7, 25)
+    columns.release("some")
+    put(30, 40)
+    assert columns.rows("some") == 39
+    assert [nearest(number) for number in (7, 25, 38)] == [7, 25, 38]
+    assert columns.rows("some") == 39
+    assert columns.cosines(conn, "some", made[3], [3, 50, 1 << 20]).keys() == {3}
+    conn.close()

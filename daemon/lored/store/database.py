@@ -57,7 +57,8 @@ class Database:
         self.kind = kind
         self._writer: aiosqlite.Connection | None = None
         self._readers: list[aiosqlite.Connection] = []
-        self._idle: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        # The one that read last reads next: its pages are warm, the others need none.
+        self._idle: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
         self._writes = Writer(self._run_writer, nearest.drop, self._met)
         self._pending_reads = 0
         self._backups_dir = ""

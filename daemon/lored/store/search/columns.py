@@ -2,7 +2,8 @@
 
 `refresh` reads the blocks (`store/search/packing.py`) newer than what is known, in the read
 transaction of the search itself, so that a search sees exactly what its snapshot holds, or a
-little more. A million messages are 9 MB of catalogue and 36 MB of signs per segment.
+little more. A million messages are 9 MB of catalogue, and a million vectors 36 MB of signs;
+those of a segment that is not scanned, since a better one has it all, are left in the store.
 Used by several reader threads: one refreshes while others scan what was complete before.
 """
 
@@ -35,7 +36,9 @@ class _Segment:
     number: int
     dimension: int
     centre: Float32 | None
-    matrix: SignMatrix
+    matrix: SignMatrix | None
+    """None until it is scanned."""
+    rows: int
     held: Mask
     """Which messages have a vector."""
 
@@ -125,7 +128,7 @@ class Columns:
     def rows(self, segment: str) -> int:
         """How many vectors of a segment are in memory."""
         known = self._segments.get(segment)
-        return known.matrix.rows if known else 0
+        return known.rows if known else 0
 
     def nearest(
         self, conn: Connection, segment: str, vector: Float32, cut: int, allowed: Mask | None
@@ -136,8 +139,14 @@ class Columns:
         if known is None or known.dimension != len(vector):
             return {}
         query = sign_bits(vector[None, :], known.centre)[0]
-        ids = np.unique(known.matrix.nearest(query, cut, allowed))
+        ids = np.unique(self._matrix(conn, segment).nearest(query, cut, allowed))
         return nearest.exact(conn, known.number, vector, ids.tolist(), "message")
+
+    def release(self, segment: str) -> None:
+        """Keep no signs of a segment until it is scanned again."""
+        known = self._segments.get(segment)
+        if known is not None:
+            known.matrix = None
 
     def cosines(
         self, conn: Connection, segment: str, vector: Float32, ids: Sequence[int]
@@ -168,6 +177,24 @@ class Columns:
 
     # -- following the blocks ----------------------------------------------------------------
 
+    def _matrix(self, conn: Connection, name: str) -> SignMatrix:
+        """The signs of a segment, as far as the snapshot of ``conn`` has them at least."""
+        with self._lock:
+            segment = self._segments.get(name)
+            if segment is None:
+                return SignMatrix(1)
+            if segment.matrix is None:
+                number = segment.number
+                found = conn.execute(
+                    "SELECT change, epoch FROM block_changes WHERE kind = ?", (number,)
+                ).fetchone()
+                change, epoch = found or (0, 0)
+                segment.matrix, segment.rows = SignMatrix(sign_words(segment.dimension)), 0
+                self._followed.pop(number, None)
+                row_type = packing.sign_row(segment.dimension)
+                self._follow(conn, number, change, epoch, row_type, segment)
+            return segment.matrix
+
     def _segment(
         self, number: int, name: str, dimension: int, centre: bytes | None, epoch: int
     ) -> _Segment:
@@ -175,8 +202,8 @@ class Columns:
         followed = self._followed.get(number)
         if known is None or known.number != number or (followed and followed.epoch != epoch):
             middle = None if centre is None else np.frombuffer(centre, dtype="<f4")
-            matrix = SignMatrix(sign_words(dimension))
-            known = _Segment(number, dimension, middle, matrix, np.zeros(GROW_ROWS, dtype=bool))
+            held = np.zeros(GROW_ROWS, dtype=bool)
+            known = _Segment(number, dimension, middle, None, 0, held)
             self._segments[name] = known
             self._followed.pop(number, None)
         return known
@@ -207,7 +234,10 @@ class Columns:
             if segment is None:
                 self._take(fresh)
             elif len(fresh):
-                segment.matrix.append(fresh["id"], fresh["bits"])
+                matrix = segment.matrix  # another thread may release it meanwhile
+                if matrix is not None:
+                    matrix.append(fresh["id"], fresh["bits"])
+                segment.rows += len(fresh)
                 segment.held = _grown(segment.held, int(fresh["id"].max()), False)
                 segment.held[fresh["id"]] = True
         followed.change = change

@@ -177,6 +177,8 @@ def _near(
             cosines = {row: found[row] for row in best if row not in known}
             for row in cosines:
                 scores.setdefault(row, 0.0)
+        else:
+            columns.release(name)
         most = max(most, rows)
         missing = [row for row in scores if row not in known and row not in cosines]
         cosines |= columns.cosines(conn, name, vector, missing)
