@@ -23,6 +23,7 @@ SERVICES = (
     ("reindexing", "lored.services.search.reindexing:Reindexing"),
     ("context", "lored.services.search.context:Context"),
     ("forget", "lored.services.sessions.forget:Forget"),
+    ("strays", "lored.services.sessions.strays:Strays"),
     ("rewriting", "lored.services.sessions.rewriting:Rewriting"),
     ("importing", "lored.services.exchange.importing:Importing"),
     ("redaction", "lored.services.care.redaction:Redaction"),

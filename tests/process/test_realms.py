@@ -12,9 +12,10 @@ import pytest
 
 from lore import realms
 from lore.errors import Invalid
+from process.test_indexing import until
 from support.claude import said, session_id, session_path
 from support.daemon import RunningDaemon, environment, start_daemon
-from support.wire import Refusal
+from support.wire import RawClient, Refusal
 
 OUR, THEIR = session_id(1), session_id(2)
 
@@ -110,3 +111,34 @@ def test_rules_that_cannot_be_read_stop_the_client(home: Path) -> None:
         realms.here("/", dict(environment(home)))
     assert realms.here("/", {**environment(home), "LORE_REALM": ""}).realm == ""
     assert os.listdir(home / "user") == []
+
+
+def test_what_was_indexed_before_a_rule_is_named_and_forgotten_at_its_old_place(
+    home: Path,
+) -> None:
+    walled = home / "user" / "client-a"
+    walled.mkdir()
+    path = session_path(home / "user", THEIR)
+    path.write_bytes(said(THEIR, "the aardvark of client a", 0, cwd=str(walled)))
+    (home / "config").mkdir()
+    with start_daemon(home) as daemon, daemon.connect(60) as client:
+        client.hello()
+        client.call("index_wait")
+        assert len(client.call("sessions", everywhere=True)["sessions"]) == 1
+        assert not strays(client)
+    (home / "config" / "config.toml").write_text(f'[realms]\nclient-a = ["{walled}"]\n')
+    with start_daemon(home) as daemon, daemon.connect(60) as client:
+        client.hello()
+        client.call("index_wait")
+        until(lambda: strays(client), "the stray session is named")
+        (mode,) = strays(client)
+        assert "1 sessions" in mode["reason"] and str(walled) in mode["reason"]
+        assert f"lore forget workspace {walled}" in mode["remedy"]
+        gone = lore(home, home / "user", "forget", "workspace", str(walled), "--yes")
+        assert gone["sessions"] == [THEIR]
+        until(lambda: not strays(client), "nothing is astray")
+        assert not client.call("sessions", everywhere=True)["sessions"]
+
+
+def strays(client: RawClient) -> list[Any]:
+    return [one for one in client.call("status")["degraded"] if one["name"] == "other_realm"]

@@ -98,15 +98,25 @@ class Forget:
         if given == ["id"]:
             return [(await sessions.resolve(params["id"])).id]
         if given == ["path"]:
-            workspace = await self._app.workspaces.resolve(params["path"])
-            if workspace is None:
-                raise NotFound(f"{params['path']} is in no workspace")
-            filters = Filters(workspace=workspace.id, subagents=True)
+            filters = Filters(workspace=await self._workspace(params["path"]), subagents=True)
             page = await self._app.registry.sessions.read(
                 lambda c: listing.page(c, filters, after=None, limit=SESSIONS)
             )
             return page.ids
         return await self._saying(params["query"].strip())
+
+    async def _workspace(self, path: str) -> str:
+        """The workspace of a path or id; also of a folder that belongs to another realm by now,
+        of which nothing is stated or asked here but may still be forgotten."""
+        workspaces = self._app.workspaces
+        if path.startswith("/"):
+            found = await workspaces.identify(path)
+        else:
+            known = await workspaces.resolve(path)
+            found = None if known is None else known.id
+        if found is None:
+            raise NotFound(f"{path} is in no workspace")
+        return found
 
     async def _saying(self, words: str) -> list[int]:
         """Sessions that hold ``words`` literally: what only resembles them must not go."""

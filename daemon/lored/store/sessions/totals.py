@@ -50,3 +50,13 @@ def totals(conn: Connection) -> Totals:
             {"path": path, "error": error or "", "failures": failures}
         )
     return found
+
+
+def folders(conn: Connection) -> list[tuple[str, str | None, int]]:
+    """(working directory, workspace, sessions) of all sessions that have one."""
+    return list(
+        conn.execute(
+            "SELECT cwd, workspace, count(*) FROM sessions WHERE cwd IS NOT NULL "
+            "GROUP BY cwd, workspace ORDER BY cwd"
+        )
+    )
