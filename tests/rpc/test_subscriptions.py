@@ -73,3 +73,22 @@ def test_a_slow_reader_learns_how_much_it_lost(odd: RunningDaemon, odd_client: R
         odd_client.call("test.publish", count=1, bytes=1)
         after = listener.wait_event(lambda found, _: found == "event")
         assert after["seq"] == total + 1
+
+
+def test_a_loss_that_could_not_be_told_is_told_later(
+    odd: RunningDaemon, odd_client: RawClient
+) -> None:
+    with odd.connect() as listener:
+        listener.hello()
+        listener.call("subscribe", topics=["facts"])
+        odd_client.call("test.overload", seconds=1)
+        for _ in range(30):
+            odd_client.call("test.publish", count=100, bytes=1000)
+        listener.call("ping")  # answered when all that was queued is read
+        listener.call("ping")
+        odd_client.call("test.overload", seconds=0)
+        assert not any(name == "events.lost" for name, _ in listener.events)
+        read = sum(name == "event" for name, _ in listener.events)
+        odd_client.call("test.publish", count=1, bytes=1)
+        told = listener.wait_event(lambda name, _: name == "events.lost")
+        assert read + told["count"] == 3001

@@ -218,3 +218,14 @@ async def test_many_writers_at_once_lose_nothing(memory: Memory) -> None:
             answer["collision_count"] for n, answer in enumerate(answers) if n % 10 == number
         )
         assert counts == list(range(12))
+
+
+async def test_counts_of_a_store_that_cannot_be_written_are_kept(memory: Memory) -> None:
+    """Whatever the reason is: a closed store (one that is being replaced) raises another error
+    than a full disk, and must not end the task that writes counts."""
+    access = memory.app.services["facts"].access
+    await memory.remember_fact(text="kept for later", scope="global")
+    access.note(None, [1], 1_000)
+    await memory.app.registry.global_.close()
+    await access.flush()
+    assert access.pending(None)[1][0] == 1

@@ -20,6 +20,7 @@ from lored.main import main
 from lored.rpc import handlers, parameters
 from lored.services.app import App, Call
 from lored.store import driver
+from lored.store.database import PENDING_READS
 
 limits.DEADLINES["quick"] = 0.5
 limits.DEADLINES["write"] = 1.0
@@ -70,6 +71,12 @@ async def block_until(app: App, call: Call, params: dict[str, Any]) -> dict[str,
     await asyncio.sleep(0)
     with open(params["name"], "rb") as pipe:  # the fault under test
         pipe.read()
+    return {}
+
+
+async def overload(app: App, call: Call, params: dict[str, Any]) -> dict[str, Any]:
+    """Have reads of the global store refused as too many, until `seconds` is 0."""
+    app.registry.global_._pending_reads += PENDING_READS if params["seconds"] else -PENDING_READS
     return {}
 
 
@@ -155,6 +162,7 @@ for _method, _handler in (
     (Method("test.block_until", "", (_name,), "", deadline="long"), block_until),
     (Method("test.mark", "", (_name,), ""), mark),
     (Method("test.sleep_search", "", (_seconds, _name), "", deadline="search"), sleep),
+    (Method("test.overload", "", (_seconds,), ""), overload),
     (Method("test.stick", "", (_seconds,), "", deadline="long"), stick),
     (Method("test.fill", "", (Param("bytes", "int", "", required=True),), ""), fill),
     (

@@ -67,6 +67,7 @@ class Subscription:
         if self._lost or len(self._queue) >= SUBSCRIPTION_EVENTS:
             self._lost += 1
             self._owner.dispatcher.counters.events_lost += 1
+            self.flush()  # the last report may have failed
             return
         self._queue.append((self._seq, event))
         self.flush()
@@ -98,7 +99,11 @@ class Subscription:
 
     async def _tell_lost(self) -> None:
         try:
-            revision = await self._token(self.workspace)
+            try:
+                revision = await self._token(self.workspace)
+            except Exception as error:  # a busy or damaged store: the next event tries again
+                log.warning("loss_untold", subscription=self.id, error=str(error))
+                return
             count, self._lost = self._lost, 0
             self._owner.send_event(
                 "events.lost", {"subscription": self.id, "count": count, "revision": revision}

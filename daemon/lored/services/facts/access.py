@@ -12,8 +12,6 @@ import structlog
 
 from lored.core.clock import Micros
 from lored.services.app import App
-from lored.store.database import StoreBusy
-from lored.store.driver import Error
 from lored.store.facts import rows as facts
 
 MOST_FACTS = 2_000
@@ -69,7 +67,7 @@ class Access:
             try:
                 async with self._app.registry.facts(workspace_id) as database:
                     await database.write(partial(facts.count_access, seen=rows))
-            except (Error, StoreBusy, OSError) as error:
+            except Exception as error:  # also a store that is being replaced: none ends the task
                 log.warning("access counters not written", error=str(error))
                 for fact_id, (count, last) in seen.items():
                     old = self._seen.setdefault(workspace_id, {}).get(fact_id, (0, 0))
