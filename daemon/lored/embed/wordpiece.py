@@ -115,7 +115,9 @@ class WordPiece:
 
 def _normal(text: str) -> str:
     """BERT's cleaning: controls away, Chinese characters on their own, no accents, lower."""
-    text = "".join(c for c in text if c.isspace() or not _is_control(c))
+    # A text has few different characters: each is looked up once.
+    for character in [c for c in set(text) if _is_control(c) and not c.isspace()]:
+        text = text.replace(character, "")
     text = _CHINESE.sub(r" \1 ", text)
     return _COMBINING.sub("", unicodedata.normalize("NFD", text)).lower()
 
