@@ -106,7 +106,7 @@ async def _salvage(database: Database, aside: str, rules: Rules) -> str:
     found = await asyncio.to_thread(salvage.read, aside)
     now = time.time_ns() // 1000
     try:
-        taken = await database.write(lambda c: salvage.put_in(c, found.facts, rules, now))
+        taken = await database.write(lambda c: salvage.put_in(c, found, rules, now))
     except (LoreError, driver.Error, ValueError) as error:
         log.error("salvage_failed", store=database.path, exc_info=error)
         return f"nothing, {type(error).__name__}: see lore logs"

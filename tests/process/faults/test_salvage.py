@@ -10,6 +10,7 @@ import pytest
 from process.faults.test_damage import emptied, header, middle, truncated
 from support.daemon import make_home, remove_home, start_daemon
 from support.history import all_facts
+from support.wire import RawClient
 
 BEFORE, AFTER = 150, 300
 """Facts before and after the backup."""
@@ -118,3 +119,44 @@ def test_without_a_backup_the_rows_alone_are_the_store(stopped: Path) -> None:
 def test_of_nothing_nothing_is_salvaged(stopped: Path) -> None:
     facts, told = recovered(stopped, emptied)
     assert len(facts) == BEFORE - 1 and "0 facts" in told["reason"]
+
+
+def test_conflicts_and_other_names_come_back_with_their_facts(home: Path) -> None:
+    """Flagged, settled and named after the backup: without it they were lost."""
+
+    def about(client: RawClient) -> dict[str, Any]:
+        found = client.call("conflicts", scope="global", status="all")["conflicts"]
+        keys = ("id", "status", "severity", "note")
+        named = client.call("recall_fact", query="mail", entities=["service:post"], scope="global")
+        return {
+            "conflicts": [{key: one.get(key) for key in keys} for one in found],
+            "named": sorted(fact["id"] for fact in named["facts"]),
+        }
+
+    with start_daemon(home, ENV) as daemon, daemon.connect(60) as client:
+        client.hello()
+        for number in range(6):
+            client.call(
+                "remember_fact",
+                text=f"mail goes through relay {number}",
+                entities=["service:mail"],
+                scope="global",
+            )
+        client.call("apply", ops="conflict a=F1 b=F2 severity=high", scope="global")
+        client.call("backup")
+        ops = "\n".join(
+            (
+                "resolve id=conflict:1 winner=F1",
+                "conflict a=F3 b=F4 severity=low",
+                "alias alias=service:post entity=service:mail",
+            )
+        )
+        client.call("apply", ops=ops, scope="global")
+        before = about(client)
+        assert len(before["conflicts"]) == 2 and before["named"]
+    header(home / "data" / "global.db")
+    with start_daemon(home, ENV) as daemon, daemon.connect(60) as client:
+        client.hello()
+        assert [one for one in client.call("status")["degraded"] if one["name"] == "recovery"]
+        assert about(client) == before
+        assert client.call("verify", deep=True)["ok"]

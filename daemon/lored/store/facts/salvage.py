@@ -9,7 +9,8 @@
    their own numbers, known ones merged, states last. What the mirror and the store had agreed
    on stays as the backup knew it, so that the file is compared with that later.
 
-Conflicts, aliases and the change log are those of the backup: they say nothing without it.
+3. Conflicts and other names of entities follow (salvage_ties.py). The change log is that of the
+   backup: it says nothing without the rows that it names.
 """
 
 import os
@@ -24,10 +25,11 @@ from lored.core.facts import State
 from lored.core.jsonl import Line
 from lored.store import driver
 from lored.store.driver import Connection
-from lored.store.facts import intake, mirror, rows
+from lored.store.facts import intake, mirror, rows, salvage_ties
 from lored.store.facts.log import Batch
 from lored.store.facts.pipeline import Rules
 from lored.store.facts.rows import Fact
+from lored.store.facts.salvage_ties import NONE, Ties
 
 AT_ONCE: Final = 500
 """Rows of one query."""
@@ -47,6 +49,7 @@ class Salvaged(NamedTuple):
 
     facts: list[Fact]
     has_gaps: bool
+    ties: Ties = NONE
 
 
 def read(path: str) -> Salvaged:
@@ -101,7 +104,8 @@ def _read(connection: Connection, size: int) -> Salvaged:
                 found.append(rows.fact_of(row))
             except (ValueError, TypeError, IndexError):
                 gaps = True
-    return Salvaged(found, gaps or bool(ranges))
+    ties = salvage_ties.read(connection, {fact.id: fact.uid for fact in found})
+    return Salvaged(found, gaps or bool(ranges), ties)
 
 
 def _highest(connection: Connection, size: int) -> int:
@@ -134,9 +138,10 @@ def _with_header(path: str) -> str:
     return copy
 
 
-def put_in(connection: Connection, found: list[Fact], rules: Rules, now: Micros) -> intake.Intake:
-    """Take the salvaged facts into the store of ``connection``, inside a transaction. The
-    answer tells what was new and what had changed since."""
+def put_in(connection: Connection, salvaged: Salvaged, rules: Rules, now: Micros) -> intake.Intake:
+    """Take what was salvaged into the store of ``connection``, inside a transaction. The
+    answer tells which facts were new and what had changed since."""
+    found = salvaged.facts
     held = {fact.uid: record for fact, record in mirror.records(connection).values()}
     lines = []
     for uid, record in _records(found):
@@ -149,6 +154,7 @@ def put_in(connection: Connection, found: list[Fact], rules: Rules, now: Micros)
     batch = Batch(connection, now=now, actor="salvage")
     sources = intake.Sources(rules, {}, lambda: ids.make_uid(now, os.urandom(10)))
     report = intake.take(connection, batch, lines, sources)
+    salvage_ties.put_in(connection, salvaged.ties, now)
     connection.execute("DELETE FROM mirror_lines")
     connection.executemany("INSERT INTO mirror_lines VALUES(?, ?, ?)", agreed)
     return report
