@@ -23,9 +23,11 @@ from lore.wire.limits import REQUEST_BYTES
 from lore.wire.methods import BY_NAME
 from lored.core import clock
 from lored.rpc import handlers
+from lored.rpc.faults import translate
 from lored.rpc.parameters import Form
 from lored.services.app import App, Call
 from lored.services.moments import zone
+from lored.store.migrate import ForeignFile, NewerSchema
 
 LOOK_SECONDS: Final = 2.0
 """How long a spooled write may lie before it is seen: one listing of a folder that is nearly
@@ -106,6 +108,15 @@ class Spool:
         except OSError as error:
             log.warning("spool", file=name, waits=str(error))
             return False
+        except Exception as error:
+            known = translate(error)
+            if known is not None and not isinstance(error, NewerSchema | ForeignFile):
+                # A busy or full store, perhaps well at the next look.
+                log.warning("spool", file=name, waits=known.message)
+                return False
+            log.error("spool", file=name, exc_info=error)
+            await asyncio.to_thread(self._set_aside, name, str(known or repr(error)))
+            return True
         else:
             self.taken += 1
         await asyncio.to_thread(os.unlink, path)

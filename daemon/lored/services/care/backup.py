@@ -19,7 +19,7 @@ import orjson
 from lore.errors import Invalid, NotFound, Unavailable
 from lored.services.app import App, Call
 from lored.services.operations import Operation
-from lored.store import driver, maintenance
+from lored.store import maintenance
 from lored.store.database import Database
 from lored.store.migrate import SCHEMA_VERSION
 from lored.store.pragmas import StoreKind
@@ -57,13 +57,13 @@ class Backup:
 
     async def _nightly(self) -> None:
         while True:
-            if self.age_seconds() >= PERIOD_SECONDS and self._has_facts():
-                try:
+            try:
+                if self.age_seconds() >= PERIOD_SECONDS and self._has_facts():
                     await self.run()
                     self.last_error = None
-                except (OSError, driver.Error, Unavailable) as error:
-                    self.last_error = str(error)
-                    self._app.events.publish("status", {"backup": "failed"})
+            except Exception as error:  # whatever it is, the next night must come
+                self.last_error = str(error) or type(error).__name__
+                self._app.events.publish("status", {"backup": "failed"})
             await asyncio.sleep(CHECK_SECONDS)
 
     def _has_facts(self) -> bool:

@@ -18,13 +18,13 @@ import time
 from functools import partial
 from typing import Any, Final
 
+from lore.errors import NotFound
 from lored.core import clock, ids, jsonl
 from lored.services.app import App
 from lored.services.events import Event
 from lored.services.exchange import mirror_files
 from lored.services.exchange.mirror_files import Refused, Signature
 from lored.services.workspaces import Workspace
-from lored.store import driver
 from lored.store.driver import Connection
 from lored.store.facts import intake, mirror
 from lored.store.facts.log import Batch
@@ -128,7 +128,7 @@ class Mirror:
             for scope in list(self._seen):
                 if scope in self._dirty:
                     continue
-                with contextlib.suppress(Refused, OSError, TimeoutError):
+                with contextlib.suppress(NotFound, Refused, OSError, TimeoutError):
                     path = self.path(scope)
                     if path is not None and await _threaded(
                         mirror_files.signature, path
@@ -157,7 +157,7 @@ class Mirror:
     async def _try_sync(self, scope: str | None) -> None:
         try:
             await self.sync(scope)
-        except (Refused, OSError, TimeoutError, driver.Error) as error:
+        except Exception as error:  # also a store that is newer, busy or being replaced
             state = self._state.setdefault(scope, {})
             state["error"] = str(error) or type(error).__name__
             self._seen.setdefault(scope, None)

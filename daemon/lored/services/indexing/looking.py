@@ -128,10 +128,13 @@ class Looking:
 
     async def _sweep_for_ever(self) -> None:
         while True:
-            await self.sweep(calm=self.swept)
-            self.swept = True
-            self._looked()
-            self._compare_watches()
+            try:
+                await self.sweep(calm=self.swept)
+                self.swept = True
+                self._looked()
+                self._compare_watches()
+            except Exception as error:  # the sweep is the truth: the next one must come
+                log.error("a sweep failed", exc_info=error)
             await asyncio.sleep(self._sweep_seconds)
 
     async def sweep(
@@ -185,7 +188,10 @@ class Looking:
             await asyncio.sleep(POLL_SECONDS)
             for root in list(self.roots.values()):
                 if root.enabled and root.exists and (root.mode == "poll" or root.limited):
-                    await self.look(root, root.recent(now()))
+                    try:
+                        await self.look(root, root.recent(now()))
+                    except Exception as error:
+                        log.error("a look failed", exc_info=error)
 
     def _hinted(self, paths: set[str], everything: bool) -> None:
         if everything:

@@ -25,7 +25,7 @@ from lored.embed.base import STATIC, Model
 from lored.embed.warm import ModelDown
 from lored.services.app import App
 from lored.services.events import Event
-from lored.store.driver import Connection, Error
+from lored.store.driver import Connection
 from lored.store.search import vectors
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ class Vectoring:
             try:
                 await self._catch_up()
                 self.problem = None
-            except (ModelDown, Error) as error:
-                self.problem = str(error)
+            except Exception as error:  # also a store that is busy or being replaced
+                self.problem = str(error) or type(error).__name__
                 log.warning("vectoring_paused", reason=self.problem)
                 self._idle.set()
                 await asyncio.sleep(PAUSE_SECONDS)

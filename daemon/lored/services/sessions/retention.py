@@ -12,8 +12,6 @@ import structlog
 from lored.core.clock import DAY, Micros
 from lored.services.app import App
 from lored.services.moments import now
-from lored.store import driver
-from lored.store.database import StoreBusy
 from lored.store.driver import Connection
 from lored.store.sessions import forget
 
@@ -51,8 +49,8 @@ class Retention:
                 dropped = await self.run()
                 if dropped:
                     log.info("retention", sessions=dropped)
-            except (driver.Error, StoreBusy, OSError) as error:
-                log.warning("retention", error=str(error))
+            except Exception as error:  # whatever it is, the next day must come
+                log.warning("retention", error=str(error) or type(error).__name__)
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def run(self) -> int:
