@@ -10,7 +10,7 @@ from typing import Any
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Invocation
 from lore.cli.progress import Progress
-from lore.cli.render import Screen, clean, one_line
+from lore.cli.render import Screen, clean, counted, one_line
 from lore.cli.times import size
 
 
@@ -72,9 +72,47 @@ def import_(inv: Invocation) -> int:
     def text(screen: Screen) -> None:
         if o.dry_run:
             screen.say(screen.paint("dry run: nothing was changed", "dim"))
-        show_counts(screen, answer)
+        show_import(screen, answer)
 
     return inv.show(answer, text)
+
+
+def show_import(screen: Screen, answer: dict[str, Any]) -> None:
+    """What came in, what did not and why; only what there was."""
+    told = [
+        f"{int(answer.get(key) or 0):,} {words}"
+        for key, words in IMPORTED
+        if answer.get(key) or key == "created"
+    ]
+    screen.say(f"{counted(int(answer.get('read', 0)), 'fact')} read as {answer.get('format')}:")
+    screen.say(f"  {', '.join(told)}")
+    _listed(screen, "not taken in", answer.get("problems") or [])
+    collisions = answer.get("collisions") or []
+    _listed(screen, "about the same thing as other facts", collisions)
+    if collisions:
+        screen.say(screen.paint("lore snapshot pending shows what to settle", "dim"))
+    if answer.get("batch"):
+        screen.say(screen.paint(f"lore undo {answer['batch']} takes it all back", "dim"))
+
+
+IMPORTED = (
+    ("created", "taken in"),
+    ("merged", "merged with the same text"),
+    ("already_there", "there already"),
+    ("forgotten_before", "forgotten for good before"),
+    ("conflicts", "conflicts opened"),
+)
+
+
+def _listed(screen: Screen, name: str, items: list[Any]) -> None:
+    """A count with the first entries; nothing for none."""
+    if not items:
+        return
+    screen.say(f"{name}: {len(items)}")
+    for item in items[:10]:
+        screen.say(screen.paint(f"  {_entry(item)}", "dim"))
+    if len(items) > 10:
+        screen.say(screen.paint(f"  … and {len(items) - 10} more (--json has all)", "dim"))
 
 
 def show_counts(screen: Screen, answer: dict[str, Any]) -> None:
@@ -82,11 +120,7 @@ def show_counts(screen: Screen, answer: dict[str, Any]) -> None:
     for key, value in answer.items():
         name = key.replace("_", " ")
         if isinstance(value, list):
-            screen.say(f"{name}: {len(value)}")
-            for item in value[:10]:
-                screen.say(screen.paint(f"  {_entry(item)}", "dim"))
-            if len(value) > 10:
-                screen.say(screen.paint(f"  … and {len(value) - 10} more (--json has all)", "dim"))
+            _listed(screen, name, value)
         elif isinstance(value, dict):
             screen.say(f"{name}: {_entry(value)}")
         elif key not in ("revision", "uuid"):

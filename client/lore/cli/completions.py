@@ -189,8 +189,8 @@ VERBS = (
         (Arg("SHELL", choices=SHELLS, help="the shell"),),
         examples=(
             "lore completions bash >> ~/.bashrc",
-            "lore completions zsh > ~/.zfunc/_lore",
-            "lore completions fish > ~/.config/fish/completions/lore.fish",
+            "mkdir -p ~/.zfunc && lore completions zsh > ~/.zfunc/_lore",
+            "lore completions fish | source",
         ),
     ),
 )

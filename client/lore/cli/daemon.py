@@ -100,7 +100,10 @@ def show_status(screen: Screen, answer: Answer) -> None:
         head.append(f"started {ago(answer['started_at'])}")
     screen.say(screen.paint("  ".join(head), "bold"))
     rows = [(name, str(answer[name])) for name in ("realm", "socket", "data") if answer.get(name)]
-    stores = [f"{s.get('name')} {size(s.get('bytes', 0))}" for s in answer.get("stores", ())]
+    stores = [
+        f"{s.get('root') or s.get('name')} {size(s.get('bytes', 0))}"
+        for s in answer.get("stores", ())
+    ]
     rows += [("stores", ", ".join(stores))] if stores else []
     if isinstance(answer.get("index"), dict):
         rows.append(("index", index_line(answer["index"])))

@@ -9,6 +9,7 @@ from lore.cli import views
 from lore.cli.arguments import Arg, Usage, Verb
 from lore.cli.invocation import Answer, Invocation
 from lore.cli.render import Screen, one_line
+from lore.cli.times import size
 
 KINDS = ("session", "workspace", "query")
 """First words that mean sessions."""
@@ -118,7 +119,16 @@ def _more(screen: Screen, count: int) -> None:
 
 def _proof(screen: Screen, answer: Answer) -> None:
     for key, value in (answer.get("proof") or {}).items():
-        screen.say(screen.paint(f"  {key.replace('_', ' ')}: {one_line(str(value))}", "dim"))
+        if isinstance(value, dict):
+            value = ", ".join(f"{what} {count}" for what, count in value.items() if count)
+        elif isinstance(value, list):
+            value = ", ".join(str(one) for one in value)
+        elif isinstance(value, bool):
+            value = "yes" if value else "no"
+        elif isinstance(value, int):
+            value = size(value) if key.startswith("bytes") else f"{value:,}"
+        if value:
+            screen.say(screen.paint(f"  {key.replace('_', ' ')}: {one_line(str(value))}", "dim"))
 
 
 EXAMPLES = {

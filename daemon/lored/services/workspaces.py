@@ -251,6 +251,10 @@ class Workspaces:
             raise Invalid(f"{path} can never be a workspace")
         return workspace
 
+    def roots(self) -> dict[str, str]:
+        """The folder of every known workspace, by id."""
+        return {row[0]: row[1] for row in self._known.values()}
+
     def known(self) -> list[dict[str, object]]:
         """All known workspaces in wire form, with aliases and whether they hold facts."""
         aliases: dict[str, list[str]] = {}

@@ -5,12 +5,13 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lore.cli.progress import progress_line, reached
 from lore.web import site
 from lore.web.memory import Map
 
 SHOWN_APART: Final = frozenset(
     {
-        *("degraded", "index", "memory", "queues", "roots", "stores"),
+        *("degraded", "index", "memory", "operations", "queues", "roots", "stores"),
         *("activated", "data", "instance", "log", "pid", "protocol", "socket", "started_at"),
         *("uptime_seconds", "version"),
     }
@@ -34,6 +35,7 @@ async def status(request: Request) -> Response:
         found=found,
         roots=roots,
         index=index,
+        running=[(progress_line(one), *reached(one)) for one in found.get("operations") or ()],
         progress=index.get("progress") or {},
         roots_by_id={one["id"]: one["root"] for one in await memory.workspaces()},
         more=[

@@ -174,11 +174,13 @@ class Health:
 
     async def _stores(self) -> list[dict[str, Any]]:
         stores = self._app.registry.open_stores()
+        roots = self._app.workspaces.roots()
         revisions = await asyncio.gather(*map(self._revision, stores.values()))
         return [
             {
                 "name": name,
                 "path": database.path,
+                **({"root": roots[name]} if name in roots else {}),
                 "bytes": _size(database.path),
                 "wal_bytes": _size(database.path + "-wal"),
                 "uuid": database.uuid,

@@ -43,7 +43,7 @@ class Upkeep:
         operation.begin("checking stores", "bytes", sum(sizes.values()) + last)
         for workspace_id, size in sizes.items():
             async with registry.facts(workspace_id) as database:
-                name = f"facts {workspace_id or 'global'}"
+                name = self._facts_name(workspace_id)
                 found = await self._store(name, database, deep, fix)
                 if found[0].pop("damaged", False):
                     damaged.append((database, store_name(workspace_id)))
@@ -63,6 +63,13 @@ class Upkeep:
         for database, stored in damaged:  # last, as the checks need the stores too
             registry.suspect(database, stored)
         return checks
+
+    def _facts_name(self, workspace_id: str | None) -> str:
+        """`facts global`, or with the folder that a workspace's id means."""
+        if workspace_id is None:
+            return "facts global"
+        roots = self._app.workspaces.roots()
+        return f"facts of {roots.get(workspace_id, workspace_id)}"
 
     def _driver(self) -> dict[str, Any]:
         found = driver.capabilities()
@@ -135,7 +142,8 @@ class Upkeep:
                 await database.write(maintenance.optimize)
                 await database.checkpoint()
                 operation.advance()
-                steps.append(f"optimised {name}")
+                known = name in ("global", "sessions")
+                steps.append(f"optimised {name if known else self._facts_name(name)}")
             dropped = await self._app.get("retention").run()
             if dropped:
                 steps.append(f"dropped {dropped} sessions older than retention_days")

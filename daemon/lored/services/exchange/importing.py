@@ -201,7 +201,7 @@ def _markdown_page(conn: Connection, target: Target, after: int) -> tuple[str, i
         (after, after, EXPORT_FACTS),
     )
     titles = facts_clusters.titles(conn, sorted({row.cluster for row in rows}))
-    parts: list[str] = [] if after else [f"# {target.spelled().capitalize()}\n"]
+    parts: list[str] = [] if after else [f"# {target.spelled().replace('the', 'The', 1)}\n"]
     last: int | None = None
     for row in rows:
         if row.cluster != last:

@@ -28,10 +28,10 @@ class Target(NamedTuple):
     root: str | None = None
 
     def spelled(self) -> str:
-        """`the global facts` or `the facts of workspace 0123456789ab`."""
+        """`the global facts` or `the facts of workspace /home/u/app`."""
         if self.workspace is None:
             return "the global facts"
-        return f"the facts of workspace {self.workspace}"
+        return f"the facts of workspace {self.root or self.workspace}"
 
 
 GLOBAL = Target("global")

@@ -109,5 +109,9 @@ def _entity(one: Any) -> str:
 
 
 def _counts(one: Map) -> str:
-    parts = [f"{name.removeprefix('kind_')} {count}" for name, count in one.items() if count]
-    return f"{one.get('scope', '')}: " + ", ".join(p for p in parts if not p.startswith("scope "))
+    parts = [
+        f"{name.replace('_', ' ')} {count}"
+        for name, count in one.items()
+        if count and name != "scope"
+    ]
+    return f"{one.get('scope', '')}: {', '.join(parts) or 'nothing'}"
