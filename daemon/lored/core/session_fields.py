@@ -64,9 +64,13 @@ def instant(text: str | None) -> int | None:
 
 def merge(into: dict[str, Any], patch: dict[str, Any]) -> None:
     """Add what ``patch`` (from `changes`) says to ``into``: the last one wins, except the
-    smallest `started_at` and the largest `ended_at`; maps are joined by key."""
+    smallest `started_at` and the largest `ended_at`; maps are joined by key. A list of prompts
+    (`side_channel`) knows where a session began; the session's own records know better."""
+    beside = "side_channel" in patch.get("extra", ())
     for name, value in patch.items():
         old = into.get(name)
+        if beside and name == "cwd" and old is not None:
+            continue
         if name == "started_at" and old is not None:
             into[name] = min(old, value)
         elif name == "ended_at" and old is not None:

@@ -279,7 +279,7 @@ def test_a_quiet_commit_has_its_subject_from_the_command() -> None:
         *ran("git commit -qm x", "nothing to commit, working tree clean"),
     )
     assert found["commits"] == [{"id": None, "subject": "docs: explain limits"}]
-    assert found["key_actions"] == "Key actions: committed (docs: explain limits)."
+    assert found["key_actions"] == 'Key actions: committed "docs: explain limits".'
 
 
 def test_deleted_and_created_files_are_named_so() -> None:

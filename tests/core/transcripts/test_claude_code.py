@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lored.core.session_fields import changes, merge
 from lored.core.transcripts import PARSERS
 from lored.core.transcripts.records import Compaction, Message, Record, SessionPatch
 from support.transcripts import (
@@ -344,6 +345,13 @@ def test_prompts_that_outlive_their_transcript() -> None:
     )
     assert message.extra["side_channel"]
     assert session_of(records)["cwd"] == "/p"
+    # The session's own records know its folder better, whichever was read first.
+    own = SessionPatch(session="s-1", cwd="/p/sub")
+    known = changes(own)
+    for record in records:
+        if isinstance(record, SessionPatch):
+            merge(known, changes(record))
+    assert known["cwd"] == "/p/sub"
 
 
 def test_unknown_kinds_are_counted() -> None:

@@ -139,6 +139,18 @@ def test_gemini_rewinds_and_replaces() -> None:
     assert session["tokens"] == {"input": 5, "output": 3}
 
 
+@pytest.mark.parametrize(("after", "status"), [([], "interrupted"), (["user"], "active")])
+def test_gemini_goes_on_after_a_cancelled_request(after: list[str], status: str) -> None:
+    records = parsed(
+        "gemini-cli",
+        "/h/.gemini/tmp/p/chats/session-2026-01-01T00-00-s.jsonl",
+        {"id": "a", "type": "user", "content": "one"},
+        {"id": "b", "type": "info", "content": "Request cancelled."},
+        *({"id": kind, "type": kind, "content": "again"} for kind in after),
+    )
+    assert session_of(records)["status"] == status
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

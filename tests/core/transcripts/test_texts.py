@@ -82,6 +82,9 @@ def test_flat_text() -> None:
 def test_titles() -> None:
     assert title_of("\n  fix it\nnow") == "fix it"
     assert title_of("   ") is None
+    assert title_of("[[ ## user_query ## ]]\nadd a retry") == "add a retry"
+    assert title_of("Implement the following plan:\n\n# Fix the login\n") == "Fix the login"
+    assert title_of("Implement the following plan:") == "Implement the following plan:"
     assert len(title_of("w" * 300) or "") == 80
 
 

@@ -23,19 +23,23 @@ class Step(NamedTuple):
 
 
 _RUNNERS: Final = re.compile(
-    r"^(?:sudo(?:\s+-\w+)*|time|nice|command|exec|env|nohup|npx(?:\s+(?:--?\w[\w-]*(?:=\S+)?))*"
-    r"|bunx|pnpx"
+    r"^(?:sudo(?:\s+-\w+)*|time|nice|command|exec|env|nohup"
+    r"|npx(?:\s+(?:(?:-p|--package)[ =]\S+|--?\w[\w-]*(?:=\S+)?))*"
+    r"|npm exec(?:\s+(?:(?:-p|--package)[ =]\S+|--?\w[\w-]*(?:=\S+)?|--))*|bunx|pnpx"
     r"|pnpm\s+(?:exec|dlx)|yarn\s+dlx|bun\s+x|uv\s+run(?:\s+--?[\w-]+(?:=\S+)?)*|uvx|pipx\s+run"
     r"|poetry\s+run|pdm\s+run|hatch\s+run|rye\s+run|pipenv\s+run|conda\s+run(?:\s+-n\s+\S+)?"
     r"|timeout(?:\s+-\w+(?:\s\d+)?)*\s+\d+\w?|xvfb-run(?:\s+-\w+)*|bundle\s+exec|dotenv\s+--"
-    r"|\w+=(?:\"[^\"]*\"|'[^']*'|\S*)|docker\s+compose\s+(?:exec|run)(?:\s+-\w+)*\s+\S+"
+    r"|\w+=(?:\"[^\"]*\"|'[^']*'|(?![\"']?\$\()\S*)|docker\s+compose\s+(?:exec|run)(?:\s+-\w+)*\s+\S+"
     r"|docker-compose\s+(?:exec|run)(?:\s+-\w+)*\s+\S+|\(|\{|!|if|then|else|do)\s+"
+    r"|^\w+=\"?\$\(\s*"
 )
 _PYTHON: Final = re.compile(r"^(?:\S*/)?(?:python[\d.]*|py)(?:\s+-[IsSuBEWXO]\w*)*\s+-m\s+(\S+)")
 _PATH: Final = re.compile(r"^(?:\.{0,2}/|~/|[A-Za-z]:[\\/])?(?:[\w.@~-]+[\\/])+")
 _REDIRECT: Final = re.compile(r"\s*(?:\d?>&?\d?|&>|<)\s*\S*")
 _HEREDOC: Final = re.compile(r"<<-?\s*['\"\\]?(\w+)['\"]?.*?(?:\n\s*\1\s*(?=\n|$)|\Z)", re.DOTALL)
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_UNCLOSED: Final = re.compile(r"(?:\"(?:[^\"\\]|\\.)*|'[^']*)\Z")
+"""A quoted text that goes on beyond what is looked at."""
 _SHELL_C: Final = re.compile(
     r"^\s*(?:\S*/)?(?:ba|z|da|k)?sh\s+-\w*c\s+(['\"]?)(.+)\1\s*$", re.DOTALL
 )
@@ -127,7 +131,7 @@ _GIT_LOOKS: Final = frozenset(_GIT_LOOKS_WORDS.split())
 
 def read_steps(command: str) -> list[Step]:
     """The steps of ``command`` that matter, in order; empty for a line that only looks."""
-    text = command[:LOOKED_AT]
+    text = command[:LOOKED_AT].replace("\\\n", " ")
     wrapped = _SHELL_C.match(text)
     if wrapped:
         text = wrapped[2]
@@ -135,6 +139,8 @@ def read_steps(command: str) -> list[Step]:
         text = _HEREDOC.sub("<<", text)
     if '"' in text or "'" in text:
         text = _QUOTED.sub(_quoted, text)
+        if len(command) > LOOKED_AT:
+            text = _UNCLOSED.sub("", text)
     steps: list[Step] = []
     for segment in _SPLIT.split(text):
         step = _step(segment)
@@ -167,6 +173,8 @@ def _step(segment: str) -> Step | None:
     kind = _kind(words, program)
     if kind is None:
         return None
+    if module and kind == "run":
+        words = f"python -m {words}"
     label = words if len(words) <= LABEL_CHARS else words[: LABEL_CHARS - 1].rstrip() + "…"
     return Step(kind, label, _signature(kind, words))
 

@@ -149,7 +149,7 @@ def _command(state: State, deed: dict[str, Any], action: Action, failed: bool, o
             message = outcomes.read_error(output) or (
                 f"exit code {action.exit_code}" if action.exit_code else "failed"
             )
-            _error(state, step.signature, step.label, message, tests)
+            _error(state, step.signature, step.label, message, counted)
         else:
             _overcome(state, step.signature, "passed later")
 
@@ -216,7 +216,7 @@ def _error(
         entry = {"signature": signature, "label": cut(label, COMMAND_CHARS), "count": 0}
     else:
         errors.remove(entry)
-    if tests is not None:
+    if tests is not None and tests.failed:
         total = tests.passed + tests.failed
         message = f"{tests.failed} of {total} {tests.unit} failed" + (
             f": {message}" if message else ""

@@ -5,6 +5,7 @@ already holds, never by what came in the same call; so any split of the records 
 same state. Cost is that of the record at hand, whatever the session's length.
 """
 
+import re
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, Final
@@ -42,6 +43,10 @@ from lored.core.transcripts.records import (
 State = dict[str, Any]
 _KNOWN: Final = ("title", "prompt_title", "model", "cwd", "branch", "cost_usd", "is_subagent")
 _KNOWN_OF: Final = attrgetter(*_KNOWN)
+_OWN_ORDER: Final = re.compile(
+    r"/(?!clear|exit|quit|model|log(?:in|out)|help|config|mcp|cost)[\w:-]+"
+)
+"""A stored prompt that a person called by its name (`/init`): all that is known of the request."""
 _NOTHING: Final = _KNOWN_OF(SessionPatch())
 
 
@@ -81,6 +86,8 @@ def _message(state: State, message: Message) -> None:
         state["recap"] = flat(message.text, GOAL_CHARS)
     elif message.role == "context" and state["turn"] == 0 and state["goal"] is None:
         _task(state, message)
+        if state["weak_goal"] is None and _OWN_ORDER.fullmatch(message.text):
+            state["weak_goal"] = message.text
 
 
 def _task(state: State, message: Message) -> None:

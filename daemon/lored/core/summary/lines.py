@@ -61,9 +61,9 @@ def key_actions(state: State, summary: dict[str, Any]) -> str | None:
     commits = summary["commits"]
     if commits:
         last = commits[-1]
-        name = (last["id"] or "")[:10]
-        if last["subject"]:
-            name = f"{name} ({cut(last['subject'], 60)})".lstrip()
+        name, subject = (last["id"] or "")[:10], cut(last["subject"] or "", 60)
+        if subject:
+            name = f"{name} ({subject})" if name else f'"{subject}"'
         many = len(commits) > 1
         parts.append(f"made {len(commits)} commits, last {name}" if many else f"committed {name}")
     if not parts:
@@ -78,7 +78,8 @@ def key_actions(state: State, summary: dict[str, Any]) -> str | None:
         return None
     while len(parts) > 1 and len(", ".join(parts)) > KEY_ACTIONS_CHARS:
         del parts[-1]
-    return f"Key actions: {cut(', '.join(parts), KEY_ACTIONS_CHARS).rstrip('.…')}."
+    told = cut(", ".join(parts), KEY_ACTIONS_CHARS).rstrip(".")
+    return f"Key actions: {told}" if told.endswith("…") else f"Key actions: {told}."
 
 
 def _check_parts(state: State) -> list[str]:
@@ -89,15 +90,19 @@ def _check_parts(state: State) -> list[str]:
         label = cut(tests["command"], 40)
         if "passed" in tests:
             unit = "" if tests["unit"] == "tests" else f" {tests['unit']}"
+            unit = unit.removesuffix("s") if tests["passed"] == 1 else unit
             failed = f", {tests['failed']} failed" if tests["failed"] else ""
             parts.append(f"ran {label} ({tests['passed']}{unit} passed{failed})")
         else:
             said = {"ok": " (passed)", "failed": " (failed)"}.get(tests["status"], "")
             parts.append(f"ran {label}{said}")
+    failing = {entry["label"] for entry in state["checks"] if entry.get("ok") is False}
     parts += [
         f"{cut(entry['label'], 40)} still fails"
         for entry in state["errors"]
-        if entry["how"] is None and entry["signature"].startswith(("build:", "lint:"))
+        if entry["how"] is None
+        and entry["signature"].startswith(("build:", "lint:"))
+        and entry["label"] in failing
     ]
     return parts[:3]
 

@@ -18,7 +18,7 @@ from lored.core.summary.lines import (
     session_line,
     whole_text,
 )
-from lored.core.summary.phrases import is_order, is_question, phrase, short_path
+from lored.core.summary.phrases import is_chore, is_order, is_question, phrase, short_path
 from lored.core.summary.requests import headline
 from lored.core.summary.state import DECISIONS, NEXT_STEPS
 
@@ -58,9 +58,11 @@ def render(state: State, session: dict[str, Any], zone: tzinfo = UTC) -> dict[st
         known["title"] = state["session"]["title"]
     decisions, next_steps = _stated(state)
     status = _status(state, bool(session.get("quiet")))
-    goal, head = _goal(state, known)
+    goal, head, asked = _goal(state, known)
     done = status == "completed" and bool(state["counts"]["actions"] or state["said"])
-    what = phrase(_deed(state, head) if done else head, done=done) if head else ""
+    if asked and (done or is_chore(head)):
+        head = _deed(state, head)
+    what = phrase(head, done=done, asked=asked) if head else ""
     files = _files(state, known.get("cwd"))
     commands = [_command(entry) for entry in state["checks"] + state["others"]]
     summary: dict[str, Any] = {
@@ -103,9 +105,9 @@ def current_status(told: dict[str, Any], stored: str | None, ended_at: int | Non
     return settled_status(told.get("status") or stored or "active", ended_at, now)
 
 
-def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
-    """(goal, headline). A title given by a person or the agent beats the first prompt's first
-    sentence, unless it is that prompt cut short."""
+def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str, bool]:
+    """(goal, headline, whether that is of a person's words). A title given by a person or the
+    agent beats the first prompt's first sentence, unless it is that prompt cut short."""
     asked = state["goal"]["text"] if state["goal"] else None
     goal = asked or known.get("goal") or state["recap"] or known.get("title") or state["weak_goal"]
     head = headline(goal) if goal else ""
@@ -115,14 +117,14 @@ def _goal(state: State, known: dict[str, Any]) -> tuple[str | None, str]:
     if title and asked and head and not _is_cut_of(title, asked):
         plain = headline(title)
         if len(plain) >= 8 and not plain.startswith("/"):
-            return goal, plain
-    return goal, head
+            return goal, plain, False
+    return goal, head, bool(asked)
 
 
 def _deed(state: State, head: str) -> str:
-    """What the headline of finished work should name: when the session began with a question and
-    went on to change files, the first later request to make something."""
-    if not is_question(head) or not state["files"]:
+    """What the headline should name: when the session began with a question or a chore and went
+    on to change files, the first later request to make something."""
+    if not (is_question(head) or is_chore(head)) or not state["files"]:
         return head
     orders = (headline(entry[2]) for entry in state["redirections"])
     return next((order for order in orders if is_order(order)), head)

@@ -43,13 +43,15 @@ _LEAD: Final = re.compile(
     r"^(?:[A-Za-z0-9][.)]\s+|(?:hi|hello|hey|ok(?:ay)?|alright|right|so|now|well|great|perfect"
     r"|nice|cool|thanks"
     r"|thank you"
-    r"|yes|yeah|sure|please|then|next|also|dude|man|claude|codex|gemini|actually)\b[\s,.!:—-]+"
-    r"|(?:can|could|would|will) you (?:please |now |also |maybe )?(?:help me (?:to )?)?"
-    r"|(?:i want|i need|i'd like|i would like|we need|we want|you need|you should|your task is"
-    r"|your job is|the task is|the goal is)(?: you)?(?: to)? "
-    r"|let'?s |let us |help(?: me)?(?: to)? |please |i think we (?:should|need to) "
-    r"|we still need to "
-    r"||we should |we must |try to |go and |your goal: )",
+    r"|yes|yeah|sure|please|then|next|also|dude|man|actually)\b[\s,.!:—-]+"
+    r"|(?:claude|codex|gemini|copilot|cursor)\s*[,!:—-]\s+"
+    r"|(?:can|could|would|will) you (?:(?:please|now|also|maybe) )*(?:help (?:me |us )?(?:to )?)?"
+    r"|(?:i want|i need|i'd like|i would like|we need|we want|we still need|you need|your task is"
+    r"|your job is|the task is|the goal is|i'?m trying|i am trying|we'?re (?:going|trying)"
+    r"|we are (?:going|trying)|try)(?: you)? to (?=[a-z])"
+    r"|(?:we|you) (?:should|must) |i think we (?:should|need to) "
+    r"|let'?s |let us |help(?: me)?(?: to)? |please |in th(?:is|at) \w+,? please "
+    r"|go (?:ahead )?and |(?:have|take) a (?:\w+ )?(?=look )|your goal: )",
     re.IGNORECASE,
 )
 _ZH_LEAD: Final = re.compile(
@@ -79,6 +81,20 @@ _PLAN_FOLLOWS: Final = re.compile(
     r"[^:\n]{0,40}:?\s*#*\s*",
     re.IGNORECASE,
 )
+_MARKER: Final = re.compile(r"^\s*\[\[ ## \w+ ## \]\]\s*$", re.MULTILINE)
+"""Field marks that programs put between the parts of a prompt (DSPy's chat adapter)."""
+_TERMINAL: Final = re.compile(
+    r"(?:[❯➜»%$] |>>> |PS [A-Z]:\\|[\w.-]+@[\w.-]+[:~ ][^\n]{0,80}[$#%] )"
+)
+_POLITE: Final = re.compile(r"^(?:\w+[\s,.!]+){0,3}?(?:can|could|would|will) you\b", re.IGNORECASE)
+_ASIDE: Final = re.compile(
+    r"(?:,\s+(?:(?:and|but|so|because) )?(?=(?:i|we|it|you|that|this|there|they|he|she)(?:'\w+)? )"
+    r"|,?\s+(?:and|but) if (?=\w))",
+    re.IGNORECASE,
+)
+"""Where an order passes into talk about it: `go back to main, I did another try and now ...`."""
+ORDER_CHARS: Final = 16
+"""A shorter order keeps its aside: it says too little alone."""
 LINES: Final = 6
 SENTENCES: Final = 8
 """Looked at for the sentence that asks; people explain first and ask then."""
@@ -125,7 +141,12 @@ def redirection(words: str, limit: int) -> str:
     """A later request on one line: its heading when it has one, else its first words without
     courtesies; more than a headline, since later requests lean on what went before."""
     first = words.lstrip().split("\n", 1)[0]
-    return headline(words) if _HEADING.match(first) else flat(_without_lead(words.strip()), limit)
+    if _HEADING.match(first):
+        return headline(words)
+    plain = flat(_without_lead(words.strip()), limit)
+    if plain.endswith("?") and plain.count("?") == 1 and _POLITE.match(words.lstrip()):
+        return plain[:-1].rstrip()
+    return plain
 
 
 def _words(text: str) -> str:
@@ -136,7 +157,11 @@ def _words(text: str) -> str:
         text = _BLOCK.sub(" ", text)
     if "[" in text or "'" in text:
         text = _IMAGE.sub(" ", text)
+    if "[[ ## " in text:
+        text = _MARKER.sub("", text)
     text = text.strip()
+    if _TERMINAL.match(text):
+        return ""  # pasted from a terminal: what a program said
     slash = _SLASH.match(text)
     if slash and "/" not in slash[1]:
         rest = (slash[2] or "").strip()
@@ -162,6 +187,8 @@ def _pick(lines: list[str]) -> str:
             best, rank = plain, worth
     if not best:
         return lines[0]
+    if rank > 0 and (aside := _ASIDE.search(best, ORDER_CHARS)):
+        best = best[: aside.start()]
     if _weight(best) < 15 and rank < 2:
         after = [s for s in sentences[1:3] if not is_trivial(s) and _without_lead(s) != best]
         best = " ".join([best, *after[:1]])

@@ -47,7 +47,7 @@ STATE_BYTES: Final = 128_000
 PAUSE_S: Final = 900
 """A longer gap between two events is a pause and does not count as time worked."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raise it when an old state cannot be folded on: the session is then folded again."""
 
 

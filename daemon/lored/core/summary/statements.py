@@ -18,9 +18,11 @@ STEPS_A_TURN: Final = 6
 _DECISION: Final = re.compile(
     r"\b(?:decided to|decision:|chose(?:n)? to|opted (?:for|to)|we(?:'ll| will) (?:use|keep"
     r"|go with)"
-    r"|root cause|the (?:issue|problem|bug|cause|culprit|reason|failure|error) (?:was|is|were)"
-    r"|turned out|turns out|(?:was|is|are|were) caused by|the fix (?:is|was)|fixed by|solved by"
-    r"|confirmed that|found that|discovered|key (?:finding|insight|decision)|limitation|trade-?off"
+    r"|root cause|(?<!if )(?<!whether )the (?:issue|problem|bug"
+    r"|cause|culprit|reason|failure|error) (?:was|is|were)"
+    r"|turned out|turns out|(?:was|is|are|were) caused by|the fix (?:is|was)"
+    r"|(?<!not )(?<!n't )(?:fixed|solved) by|confirmed that|found that|discovered"
+    r"|key (?:finding|insight|decision)"
     r"|(?:does not|doesn't|cannot|can't) support)\b"
     r"|原因|根因|决定|改用|采用|发现|问题在于|結論|決め|분석 결과|원인",
     re.IGNORECASE,
@@ -30,7 +32,21 @@ _WEAK: Final = re.compile(
     r"|때문",
     re.IGNORECASE,
 )
-"""Taken only from a text that holds no stronger statement."""
+"""Joins a deed with its reason. Taken only from a text that holds no stronger statement, and
+only of something that was done: explanations, estimates and excuses have such words too."""
+_DEED: Final = re.compile(
+    r"^(?:(?:so |then )?(?:i|we)(?:'ve| have)? )?(?:(?:now|also|just|deliberately|only)\s)*"
+    r"(?:\w{2,}(?<!ne)ed|kept|made|chose|uses?|using|built|wrote|rewrote|put|set|left|took|went)\b"
+    r"|^[^.]{0,60}\b(?:now|is now|are now)\s+[a-z`]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]",
+    re.IGNORECASE,
+)
+_NO_STATEMENT: Final = re.compile(
+    r"^(?:if|should|could|would|when(?:ever)?|maybe|perhaps|possibly|(?:note: )?i (?:did not|didn't"
+    r"|could not|couldn't|can't|cannot|can’t|couldn’t|didn’t|was unable|am unable|haven't)"
+    r"|one (?:option|limitation)|option \w|summary:|(?:known )?limitations?:)\b",
+    re.IGNORECASE,
+)
+"""Suppositions, offers and what was left undone."""
 _SIGNS: Final = (
     "decided", "decision", "chose", "opted", "we'll", "we will", "root cause", "the issue",
     "the problem", "the bug", "the cause", "the culprit", "the reason", "the failure",
@@ -68,7 +84,7 @@ _DONE_BOX: Final = re.compile(r"^\s*(?:[-*•]\s+)?(?:\[[xX]\]|✅|✓|☑)")
 _HEADING: Final = re.compile(
     r"^\s*(?:#{1,6}\s+.+|\*\*[^*]{2,80}\*\*:?|\d{1,2}\.\s+[A-Z][^.:]{2,60}:?)\s*$"
 )
-_SENTENCE: Final = re.compile(r"(?<=[.!])\s+(?=[A-Z`*\"'(])|(?<=[。！；])|\n+")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\"'(])|(?<=[。！；])|\n+")
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKS: Final = re.compile(r"\*\*|__|^#{1,6}\s+|^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _SECTION: Final = re.compile(
@@ -93,11 +109,13 @@ def read_decisions(text: str) -> list[str]:
             continue
         if sentence.endswith((":", "：", "?", "？")) or _PLAN.match(sentence):
             continue
+        if _NO_STATEMENT.match(sentence):
+            continue
         if _DECISION.search(sentence):
             found.append(flat(sentence, STATEMENT_CHARS))
             if len(found) == A_TURN:
                 break
-        elif not weak and _WEAK.search(sentence):
+        elif not weak and _WEAK.search(sentence) and _DEED.search(sentence):
             weak.append(flat(sentence, STATEMENT_CHARS))
     return found or weak
 

@@ -98,7 +98,13 @@ def parse_history(data: bytes) -> list[Record]:
             at = instant(item.get("timestamp"))
             kept, dropped = keep(words)
             key = f"history:{session}:{item.get('timestamp')}"
-            learn(state, out, session, cwd=text_or_none(item.get("project")))
+            learn(
+                state,
+                out,
+                session,
+                cwd=text_or_none(item.get("project")),
+                extra={"side_channel": True},
+            )
             if at:
                 out.append(SessionPatch(session=session, started_at=at, ended_at=at))
             out.append(

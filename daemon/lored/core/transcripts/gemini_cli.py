@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from lored.core.transcripts.conversation import call, record_key, result, say
-from lored.core.transcripts.knowledge import add_tokens, learn, learn_first, learn_time
+from lored.core.transcripts.knowledge import add_tokens, known, learn, learn_first, learn_time
 from lored.core.transcripts.lines import (
     attempt,
     decode_document,
@@ -184,6 +184,8 @@ def read_message(
     key = record_key(state["session"], item.get("id"), place)
     shown = item.get("displayContent")
     text = flat_text(shown if shown else item.get("content"))
+    if kind in ("user", "gemini") and known(state, None).get("status") == "interrupted":
+        learn(state, out, status="active")  # the session went on
     if kind == "user":
         role, words = typed_words(text)
         if "parent" in state:

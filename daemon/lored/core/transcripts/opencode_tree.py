@@ -29,6 +29,8 @@ class OpencodeTree(Alone):
 
     agent = "opencode"
     version = 1
+    together: Final = "opencode-tree"
+    """Parts are read oldest first, whatever their session: only their text names it."""
 
     def session_id(self, path: str, head: bytes) -> str | None:
         """The session's own name, the folder of a message, or what a part states."""

@@ -69,11 +69,16 @@ def excerpt(text: str) -> str:
     return f"{text[:head]}\n[…]\n{text[5 + head - OUTPUT_EXCERPT_CHARS :]}"
 
 
+_TITLE_MARKS: Final = re.compile(r"^\s*(?:#{1,6}\s+|\[\[ ## \w+ ## \]\]\s*$)?|\s+$")
+
+
 def title_of(text: str) -> str | None:
-    """A one-line title made from a prompt."""
-    line = next((line.strip() for line in text[:2_000].splitlines() if line.strip()), "")
-    if not line:
+    """A one-line title made from a prompt: its first line that names something. `Implement the
+    following plan:` leads to one; field marks of programs (`[[ ## user_query ## ]]`) name none."""
+    lines = [plain for line in text[:2_000].splitlines() if (plain := _TITLE_MARKS.sub("", line))]
+    if not lines:
         return None
+    line = lines[1] if lines[0].endswith((":", "：")) and len(lines) > 1 else lines[0]
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 
 

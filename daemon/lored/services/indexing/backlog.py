@@ -107,14 +107,19 @@ class Backlog:
         self._hot = self.bytes = 0
 
 
+def _age(item: Item) -> tuple[int, str]:
+    return item.step.seen.mtime_ns, item.step.path
+
+
 def _rank(item: Item) -> tuple[int, int, int]:
     newest, within = item.order if item.order != (0, 0) else (item.step.seen.mtime_ns, 0)
     return (0 if item.hot else 1, -newest, within)
 
 
 def keep_sessions_together(items: Iterable[tuple[Item, str | None]]) -> None:
-    """Give files of one session (second value: its native id) one place, that of the newest,
-    oldest first within: a session's content is folded in the order in which it happened."""
+    """Give files of one session (second value: what they have in common) one place, that of the
+    newest, oldest first within: a session's content is folded in the order in which it happened.
+    Files of one age, as after a restore, go by their names, which grow with time."""
     groups: dict[str, list[Item]] = {}
     for item, session in items:
         if session is not None:
@@ -122,5 +127,5 @@ def keep_sessions_together(items: Iterable[tuple[Item, str | None]]) -> None:
     for group in groups.values():
         if len(group) > 1:
             newest = max(item.step.seen.mtime_ns for item in group)
-            for index, item in enumerate(sorted(group, key=lambda one: one.step.seen.mtime_ns)):
+            for index, item in enumerate(sorted(group, key=_age)):
                 item.order = (newest, index)

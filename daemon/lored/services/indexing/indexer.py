@@ -130,7 +130,7 @@ class Indexing:
             ticket.failed += plan.waiting
         noticed = now()
         items = [
-            (Item(step, root.key, hot, noticed), root.session(step.path))
+            (Item(step, root.key, hot, noticed), root.group(step.path))
             for step in plan.steps
             if cursors.storable(step.path)
         ]

@@ -112,6 +112,13 @@ class Root:
         found: str | None = None if name is None else PARSERS[name].session_id(path, b"")
         return found
 
+    def group(self, path: str) -> str | None:
+        """What keeps the files of one session together: its native id as far as the path tells
+        it, else the form, where sessions lie in pieces that name theirs only inside."""
+        name = self.walker.parser(path)
+        together: str | None = getattr(PARSERS.get(name or ""), "together", None)
+        return self.session(path) or together
+
     async def sweep(self, hints: Hints | None, now: int, *, calm: bool = False) -> Plan:
         """Walk the whole root and say what is to be read; where events work, ``calm``ly if so
         wished (`Walker.walk`). Raises `NotAnswering`."""

@@ -59,8 +59,12 @@ class SessionRow:
 
     @property
     def unsettled(self) -> bool:
-        """Whether it shares messages and its lineage is not settled."""
-        return bool(self.fields["shared"]) and self.born_at is None
+        """Whether it shares messages and its lineage is not settled: the time of what it repeats
+        may have been told again since."""
+        if not self.fields["shared"] or self.born_at is None:
+            return bool(self.fields["shared"])
+        started = self.fields["started_at"]
+        return bool(self.fields["forked_from"]) and started is not None and started < self.born_at
 
     def place(self) -> int:
         """The position of the next record."""

@@ -280,7 +280,7 @@ class _Writing:
             session = self.session(name)
             if session is not None:
                 session.patch(patch)
-                place = self.workspaces.get(patch.get("cwd", ""))
+                place = self.workspaces.get(session.fields["cwd"] or "")
                 if place is not None:
                     session.fields["workspace"], session.fields["worktree"] = place
         for name, (state, summary) in batch.folds.items():
