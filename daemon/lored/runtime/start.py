@@ -135,8 +135,15 @@ def fill_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
 
 
+SWITCH_SECONDS: Final = 0.001
+"""How long a thread keeps Python from the others. A search asks for it again after each step of
+its SQL, so beside a thread that stores what was read it would wait 5 ms (Python's own) each time:
+p50 beside a busy thread 95 to 122 ms, with this 72 to 92."""
+
+
 def limit_process() -> None:
-    """Room for descriptors; no core dumps, since they would hold memory text."""
+    """Room for descriptors; short turns; no core dumps, since they would hold memory text."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -263,12 +263,11 @@ class Recall:
     async def _answer(
         self, hits: Sequence[MessageHit], aside: int, filters: Filters, *, explain: bool
     ) -> Map:
-        rows = [episodes.shown(hit, explain=explain) for hit in hits]
-        return {
-            "sessions": await self._app.registry.sessions.read(
-                lambda c: episodes.grouped(c, rows, aside, filters, zone())
-            )
-        }
+        def read(conn: Connection) -> Map:
+            rows = [episodes.shown(hit, explain=explain) for hit in hits]
+            return {"sessions": episodes.grouped(conn, rows, aside, filters, zone())}
+
+        return await self._app.registry.sessions.read(read)
 
 
 def _only(params: Map, *names: str) -> Map:
