@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from lore import Client, errors
@@ -151,3 +152,52 @@ def test_the_node_example(default_paths: RunningDaemon, project: Path, tmp_path:
     script.write_text(EXAMPLES["js"])
     out = run_example(default_paths, project, ["node", str(script)])
     assert re.fullmatch(r"F\d+  Tests run with tox\n", out)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_node_example_without_a_package(
+    default_paths: RunningDaemon, project: Path, tmp_path: Path
+) -> None:
+    long = "Tests run with tox, " + "ünicode and 日本語 " * 400 + "to the end"
+    with Client(where=default_paths.paths, workspace=str(project)) as client:
+        client.remember_fact(text="Tests run with tox")
+        client.remember_fact(text=long)
+    script = tmp_path / "example.mjs"
+    script.write_text(EXAMPLES["javascript"])
+    out = run_example(default_paths, project, ["node", str(script)]).splitlines()
+    assert {line.split("  ", 1)[1] for line in out} == {"Tests run with tox", long}
+
+
+VALUES = [
+    *(None, True, False, 0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32, 2**53 - 1),
+    *(-1, -32, -33, -128, -129, -32_769, -(2**31) - 1, -(2**53) + 1, 1.5, -0.25),
+    *("", "é" * 15, "x" * 31, "x" * 32, "x" * 255, "x" * 256, "x" * 65_536),
+    *(
+        [],
+        [1] * 15,
+        [1] * 16,
+        [1] * 65_536,
+        {},
+        {str(n): n for n in range(16)},
+        {"a": {"b": [None]}},
+    ),
+]
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_messagepack_of_the_node_example(tmp_path: Path) -> None:
+    codec = EXAMPLES["javascript"].split("\nconst state")[0]
+    script = tmp_path / "codec.mjs"
+    script.write_text(
+        codec + "\nconst whole = readFileSync(0);\nconst [values, end] = unpack(whole);\n"
+        "if (end !== whole.length) throw new Error('bytes left');\n"
+        "for (let n = 0; n < 64; n += 1) {\n"
+        "  try { unpack(whole.subarray(0, n)); throw new Error('not whole'); }\n"
+        "  catch (error) { if (!(error instanceof RangeError)) throw error; }\n}\n"
+        "process.stdout.write(pack(values));\n"
+    )
+    done = subprocess.run(
+        ["node", str(script)], input=msgpack.packb(VALUES), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert msgpack.unpackb(done.stdout) == VALUES

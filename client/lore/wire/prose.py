@@ -44,6 +44,70 @@ for await (const [, id, error, result] of decodeMultiStream(memory)) {
 }
 ```
 
+Node, without any package: what this protocol needs of MessagePack is small.
+
+```javascript
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+
+const head = (kind, n) => { const b = Buffer.alloc(5, kind); b.writeUInt32BE(n, 1); return b; };
+const pack = (v) => {
+  if (v === null || typeof v === "boolean") return Buffer.from([v === null ? 0xc0 : 0xc2 + v]);
+  if (typeof v === "number") {
+    const b = Buffer.alloc(9, Number.isInteger(v) ? 0xd3 : 0xcb);
+    Number.isInteger(v) ? b.writeBigInt64BE(BigInt(v), 1) : b.writeDoubleBE(v, 1);
+    return b;
+  }
+  if (typeof v === "string") {
+    return Buffer.concat([head(0xdb, Buffer.byteLength(v)), Buffer.from(v)]);
+  }
+  const list = Array.isArray(v), items = list ? v : Object.entries(v).flat();
+  const begin = list ? head(0xdd, v.length) : head(0xdf, items.length / 2);
+  return Buffer.concat([begin, ...items.map(pack)]);
+};
+const unpack = (b, from = 0) => {  // one value of a buffer; a RangeError while it is not whole
+  let at = from;
+  const skip = (n) => {
+    if (at + n > b.length) throw new RangeError("more to come");
+    return (at += n) - n;
+  };
+  const uint = (n) => n === 8 ? Number(b.readBigUInt64BE(skip(8))) : b.readUIntBE(skip(n), n);
+  const int = (n) => n === 8 ? Number(b.readBigInt64BE(skip(8))) : b.readIntBE(skip(n), n);
+  const text = (n) => { const i = skip(n); return b.toString("utf8", i, i + n); };
+  const list = (n) => Array.from({ length: n }, value);
+  const map = (n) => Object.fromEntries(Array.from({ length: n }, () => [value(), value()]));
+  const value = () => {
+    const k = b[skip(1)];
+    if (k < 0x80 || k > 0xdf) return k < 0x80 ? k : k - 256;
+    if (k < 0xc0) return k < 0x90 ? map(k & 15) : k < 0xa0 ? list(k & 15) : text(k & 31);
+    if (k < 0xc4) return [null, undefined, false, true][k - 0xc0];
+    if (k === 0xca) return b.readFloatBE(skip(4));
+    if (k === 0xcb) return b.readDoubleBE(skip(8));
+    if (k >= 0xcc && k < 0xd4) return k < 0xd0 ? uint(1 << (k - 0xcc)) : int(1 << (k - 0xd0));
+    if (k >= 0xd9 && k < 0xdc) return text(uint(1 << (k - 0xd9)));
+    if (k >= 0xdc) return (k < 0xde ? list : map)(uint(k & 1 ? 4 : 2));
+    throw new TypeError("not in this protocol");
+  };
+  return [value(), at];
+};
+
+const state = (process.env.XDG_STATE_HOME ?? process.env.HOME + "/.local/state") + "/lore";
+const memory = connect(readFileSync(state + "/socket.path", "utf8").trim());
+memory.write(pack([0, 1, "recall_fact", [{ query: "tests", workspace: process.cwd() }]]));
+let got = Buffer.alloc(0);
+for await (const piece of memory) {
+  got = Buffer.concat([got, piece]);
+  try {
+    const [[, id, error, result], end] = unpack(got);
+    got = got.subarray(end);
+    console.log(error ?? result.facts.map((fact) => fact.id + "  " + fact.text).join("\\n"));
+    memory.end();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+  }
+}
+```
+
 Python, without our client (which is `pip install lored`, `from lore import Client`):
 
 ```python
