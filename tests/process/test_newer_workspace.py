@@ -63,3 +63,16 @@ def test_the_mirror_and_the_spool_of_others_go_on(home: Path, projects: tuple[Pa
         (reason,) = Path(folder, "refused").glob("*.reason")
         assert "upgrade" in reason.read_text()
         assert "left for ours" in {fact["text"] for fact in client.facts()["facts"]}
+
+
+def test_a_backup_holds_the_others_and_says_what_it_left_out(
+    home: Path, projects: tuple[Path, Path]
+) -> None:
+    _, ours = projects
+    with start_daemon(home) as running, client_of(running, ours) as client:
+        done = client.call("backup")
+        assert len(done["files"]) == 2  # global, ours
+        (left,) = done["left_out"]
+        assert "upgrade" in left["reason"]
+        degraded = client.call("status")["degraded"]
+        assert any(left["name"] in one["reason"] for one in degraded if one["name"] == "backup")

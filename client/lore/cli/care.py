@@ -146,6 +146,8 @@ def backup(inv: Invocation) -> int:
         files = answer.get("files", [])
         total = sum(int(item.get("bytes", 0)) for item in files if isinstance(item, dict))
         screen.say(f"{answer.get('path', 'done')}: {len(files)} stores, {size(total)}")
+        for one in answer.get("left_out", ()):
+            screen.say(f"left out: {clean(str(one['reason']))}")
 
     return inv.show(answer, text)
 

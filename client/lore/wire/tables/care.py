@@ -30,7 +30,7 @@ METHODS: "tuple[Method, ...]" = (
         "backup",
         "Copy the precious stores now.",
         (Param("path", "text", "Folder; default: ours"),),
-        "files[]",
+        "files[], left_out[]",
         deadline="long",
         mutates=True,
         idempotent=True,

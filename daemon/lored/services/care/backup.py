@@ -21,7 +21,7 @@ from lored.services.app import App, Call
 from lored.services.operations import Operation
 from lored.store import maintenance
 from lored.store.database import Database
-from lored.store.migrate import SCHEMA_VERSION
+from lored.store.migrate import SCHEMA_VERSION, ForeignFile, NewerSchema
 from lored.store.pragmas import StoreKind
 
 PERIOD_SECONDS: Final = 86_400.0
@@ -43,6 +43,8 @@ class Backup:
         self._task: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
         self.last_error: str | None = None
+        self.left_out: list[dict[str, str]] = []
+        """Stores that the last backup could not open."""
 
     async def start(self) -> None:
         """Begin to look for the due time."""
@@ -103,6 +105,14 @@ class Backup:
                     "remedy": f"free space for {self._folder}, then: lore backup",
                 }
             )
+        found += [
+            {
+                "name": "backup",
+                "reason": f"the last backup is without {one['name']}",
+                "remedy": one["reason"],
+            }
+            for one in self.left_out
+        ]
         for report in self._app.registry.recoveries:
             source = report.get("restored_from")
             done = f"restored from {source}" if source else "begun anew"
@@ -127,8 +137,9 @@ class Backup:
     ) -> dict[str, Any]:
         """Back up now into our folder, or into a new folder at ``target`` (absolute).
 
-        Returns `path` and `files` (name, bytes). Raises `Invalid` when ``target`` exists. What
-        ends early leaves no folder.
+        Returns `path`, `files` (name, bytes) and, if any, what was `left_out` (name, reason): a
+        store that is not for this release must not cost the others their copy. Raises `Invalid`
+        when ``target`` exists. What ends early leaves no folder.
         """
         if target is not None:
             if not target.startswith("/"):
@@ -140,14 +151,18 @@ class Backup:
             draft = final + ".incomplete"
             await asyncio.to_thread(self._clear_drafts, draft)
             os.makedirs(draft + "/workspaces", mode=0o700)
-            files = []
+            files: list[dict[str, Any]] = []
+            left_out: list[dict[str, str]] = []
             stores = self._stores()
             if operation is not None:
                 operation.begin("copying", "stores", len(stores))
             try:
                 for name, workspace_id in stores:
-                    async with self._app.registry.facts(workspace_id) as database:
-                        files.append(await self._copy(database, draft, name))
+                    try:
+                        async with self._app.registry.facts(workspace_id) as database:
+                            files.append(await self._copy(database, draft, name))
+                    except (NewerSchema, ForeignFile) as error:
+                        left_out.append({"name": name, "reason": str(error)})
                     if operation is not None:
                         operation.advance()
                 await asyncio.to_thread(_finish, draft, final, files)
@@ -156,7 +171,9 @@ class Backup:
                 raise
             if target is None:
                 await asyncio.to_thread(self._prune)
-        return {"path": final, "files": [{"name": f["name"], "bytes": f["bytes"]} for f in files]}
+        self.left_out = left_out
+        told = [{"name": f["name"], "bytes": f["bytes"]} for f in files]
+        return {"path": final, "files": told, **({"left_out": left_out} if left_out else {})}
 
     def _stores(self) -> list[tuple[str, str | None]]:
         known = self._app.registry.known_workspaces()

@@ -26,6 +26,7 @@ from lored.embed.warm import ModelDown
 from lored.services.app import App
 from lored.services.events import Event
 from lored.store.driver import Connection
+from lored.store.migrate import ForeignFile, NewerSchema
 from lored.store.search import vectors
 
 if TYPE_CHECKING:
@@ -231,21 +232,25 @@ class Vectoring:
             await self._fill_facts(model, workspace, ids)
 
     async def _fill_facts(self, model: Model, workspace: str | None, ids: list[int] | None) -> None:
-        """The vectors of some facts, or of all of a store that have none."""
-        async with self._app.registry.facts(workspace) as database:
-            while True:
-                found = await database.read(lambda c: _facts_without(c, model, ids))
-                if not found:
-                    return
-                made = await self._embed([text for _, text in found])
-                rows = [
-                    (number, vector)
-                    for (number, _), vector in zip(found, quantize(made), strict=True)
-                ]
-                await database.write(partial(_put_facts, model=model, rows=rows))
-                self.made += len(rows)
-                if ids is not None:
-                    return
+        """The vectors of some facts, or of all of a store that have none. A store that is not for
+        this release is passed over."""
+        try:
+            async with self._app.registry.facts(workspace) as database:
+                while True:
+                    found = await database.read(lambda c: _facts_without(c, model, ids))
+                    if not found:
+                        return
+                    made = await self._embed([text for _, text in found])
+                    rows = [
+                        (number, vector)
+                        for (number, _), vector in zip(found, quantize(made), strict=True)
+                    ]
+                    await database.write(partial(_put_facts, model=model, rows=rows))
+                    self.made += len(rows)
+                    if ids is not None:
+                        return
+        except (NewerSchema, ForeignFile) as error:
+            log.warning("vectoring_skips", reason=str(error))
 
 
 def spoken_texts(conn: Connection, ids: list[int]) -> dict[int, str]:
