@@ -17,6 +17,7 @@ the caller just stops waiting for it.
 import asyncio
 import contextlib
 import os
+import traceback
 import uuid
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -241,6 +242,11 @@ class Database:
             connection.execute("BEGIN")
             try:
                 return fn(connection)
+            except BaseException as error:
+                # An interrupt is in force until every statement of the connection has ended, and
+                # would meet the ROLLBACK too: those that hang in the frames end here.
+                traceback.clear_frames(error.__traceback__)
+                raise
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
