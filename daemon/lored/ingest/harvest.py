@@ -46,9 +46,9 @@ from lored.core.transcripts.records import (
 from lored.embed.base import Embedder, quantize
 from lored.ingest.books import Book, Known, is_echo
 
-BATCH_ROWS: Final = 128
-"""Rows of one transaction: about 20 ms of writing, so that a hot file waits no longer."""
-BATCH_BYTES: Final = 256 << 10
+BATCH_ROWS: Final = 512
+"""Rows of one transaction, some 50 ms of writing: each costs an index flush and a commit too."""
+BATCH_BYTES: Final = 1 << 20
 """Text of one transaction, for the same reason."""
 
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4}
