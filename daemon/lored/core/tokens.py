@@ -22,10 +22,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from lored.core.clock import Micros, from_micros, parse_instant
+from lored.core.clock import DAY, Micros, from_micros, parse_instant
 from lored.core.stopwords import STOPWORDS
 
 SHORT_MESSAGE_CHARS: Final = 400
@@ -57,12 +58,11 @@ _HAS_CJK: Final = re.compile(f"[{_CJK}]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _PIECE: Final = re.compile(r"\S+")
 _CAMEL: Final = re.compile(r"(?=[A-Za-z0-9]{0,60}[a-z0-9][A-Z])[A-Za-z0-9]{3,64}")
-_HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
+_HUMP: Final = re.compile(rb"[a-z0-9][A-Z]")
 HUMP_AT: Final = 60
 """Characters of a word before its first hump, at most; random text has longer runs."""
 CAMEL_CHARS: Final = 64
-_RUN: Final = re.compile(r"[A-Za-z0-9]+")
-_RUN_BEFORE: Final = re.compile(r"[A-Za-z0-9]+\Z")
+_TO_RUNS: Final = bytes(c if c < 128 and chr(c).isalnum() else 32 for c in range(256))
 _CAMEL_PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SIGN_NAME: Final = re.compile(r"(?<![\w+#.])(?:([cgCG])\+\+|([cfjCFJ])#|\.([nN][eE][tT])\b)")
 _SIGN_NAMES: Final = ("c++", "g++", "c#", "f#", "j#", ".net")
@@ -115,10 +115,16 @@ def context_form(at: Micros | str | None, previous_text: str | None, text: str) 
     parts = []
     micros = at if isinstance(at, int) else parse_instant(at)
     if micros is not None:
-        parts.append(from_micros(micros).strftime("%-d %B %Y %A"))
+        parts.append(_day_words(micros // DAY))
     if previous_text and len(text) < SHORT_MESSAGE_CHARS:
         parts.append(index_form(previous_text[-CONTEXT_CHARS:]))
     return " ".join(parts)
+
+
+@lru_cache(1024)
+def _day_words(days: int) -> str:
+    """The date that is so many days after the epoch, as a person would write it."""
+    return from_micros(days * DAY).strftime("%-d %B %Y %A")
 
 
 def parse_query(text: str) -> Query:
@@ -178,19 +184,21 @@ def _extra_words(text: str) -> Iterator[str]:
 
 
 def _camel_words(text: str) -> Iterator[str]:
-    """The camelCase words of ``text``, found by their humps: words without are most."""
+    """The camelCase words of ``text``, found by their humps: words without are most. Looked for in
+    one byte a character, where everything but ASCII letters and digits is a space."""
+    runs = text.encode("latin-1", "replace").translate(_TO_RUNS)
     end = 0
-    for hump in _HUMP.finditer(text):
+    for hump in _HUMP.finditer(runs):
         at = hump.start()
         if at < end:
             continue  # of the word before
-        before = _RUN_BEFORE.search(text, max(end, at - HUMP_AT - 1), at + 1)
-        after = _RUN.match(text, at)
-        if before is None or after is None:
-            continue
-        end = after.end()
-        if at - before.start() <= HUMP_AT and end - before.start() > 2:
-            yield text[before.start() : min(end, before.start() + CAMEL_CHARS)]
+        first = max(end, at - HUMP_AT - 1, 0)
+        start = max(first, runs.rfind(b" ", first, at) + 1)
+        end = runs.find(b" ", at)
+        if end < 0:
+            end = len(runs)
+        if at - start <= HUMP_AT and end - start > 2:
+            yield text[start : min(end, start + CAMEL_CHARS)]
 
 
 def _spell(match: "re.Match[str]") -> str:

@@ -79,6 +79,12 @@ _NEXT_INLINE: Final = re.compile(
     r"|待办|次のステップ|残り|다음 단계)\s*[:：]\s*(\S.{3,})$",
     re.IGNORECASE,
 )
+_NEXT_SIGNS: Final = (
+    "next", "remaining", "to do", "todo", "to-do", "outstanding", "follow", "future work", "what",
+    "pending", "done", "open ", "下一步", "后续", "待办", "剩余", "未完成", "次のステップ", "残り",
+    "今後の", "다음 단계", "남은 작업", "próximos pasos", "prochaines étapes", "nächste schritte",
+)  # fmt: skip
+"""A text without any of these, in lower case, has no line that fits the two above."""
 _BULLET: Final = re.compile(r"^\s*(?:[-*•‣◦]|\d{1,2}[.)]|\[[ xX]?\])\s+(?:\[[ xX]?\]\s*)?(.+?)\s*$")
 _DONE_BOX: Final = re.compile(r"^\s*(?:[-*•]\s+)?(?:\[[xX]\]|✅|✓|☑)")
 _HEADING: Final = re.compile(
@@ -97,7 +103,9 @@ _SECTION: Final = re.compile(
 def read_decisions(text: str) -> list[str]:
     """Sentences that state a decision, a cause or a finding; at most `A_TURN`, in order."""
     body = _FENCE.sub("\n", text[:LOOKED_AT]) if "```" in text else text[:LOOKED_AT]
-    if not _has_sign(body):
+    lower = body.lower()
+    signs = [sign for sign in _SIGNS if sign in lower]
+    if not signs:
         return []
     found: list[str] = []
     weak: list[str] = []
@@ -105,7 +113,8 @@ def read_decisions(text: str) -> list[str]:
         sentence = _MARKS.sub("", raw).strip()
         if not (8 if not sentence.isascii() else 24) <= len(sentence) <= 600:
             continue
-        if not _has_sign(sentence):
+        lower = sentence.lower()
+        if not any(sign in lower for sign in signs):
             continue
         if sentence.endswith((":", "：", "?", "？")) or _PLAN.match(sentence):
             continue
@@ -120,16 +129,15 @@ def read_decisions(text: str) -> list[str]:
     return found or weak
 
 
-def _has_sign(text: str) -> bool:
-    lower = text.lower()
-    return any(sign in lower for sign in _SIGNS)
-
-
 def read_next_steps(text: str) -> list[str]:
     """Bullets under a heading like `Next steps`, or the rest of a line `Next: ...`."""
+    text = text[-LOOKED_AT:]
+    lower = text.lower()
+    if not any(sign in lower for sign in _NEXT_SIGNS):
+        return []
     steps: list[str] = []
     listening = False
-    for line in _FENCE.sub("\n", text[-LOOKED_AT:]).split("\n"):
+    for line in _FENCE.sub("\n", text).split("\n"):
         if not line.strip():
             continue
         inline = _NEXT_INLINE.match(line)

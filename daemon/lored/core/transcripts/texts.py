@@ -41,12 +41,9 @@ def keep(text: str, limit: int = MESSAGE_CHARS) -> tuple[str, int]:
         text = f"{text[:head]}\n[… {dropped} bytes left out …]\n{text[-tail:]}"
     if "\0" in text:
         text = text.replace("\0", "")
-    if _has_run(text):
-        short = _BLOB.sub(_without_blob, text)
-        if len(short) != len(text):
-            dropped += len(text) - len(short)
-            text = short
-    return text, dropped
+    short = _without_blobs(text)
+    dropped += len(text) - len(short)
+    return short, dropped
 
 
 def keep_output(text: str) -> tuple[str, int]:
@@ -114,13 +111,32 @@ def count_or_none(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
-def _has_run(text: str) -> bool:
-    """Whether a run that `_BLOB` would look at occurs: ten times cheaper than the search."""
-    if ";base64," in text:
-        return True
-    if len(text) <= UNBROKEN_CHARS:
-        return False
-    return _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE)
+def _without_blobs(text: str) -> str:
+    """`text` with a marker for each run of data. `_BLOB` is matched only where a run begins, which
+    a literal search finds in one byte a character: ten times cheaper than searching by it."""
+    if len(text) <= UNBROKEN_CHARS and _BASE64 not in text:
+        return text
+    runs = text.encode("latin-1", "replace").translate(_RUN_TABLE)
+    at = 0
+    pieces: list[str] = []
+    start = runs.find(_RUN)
+    while start >= 0:
+        head = start - len(_BASE64)
+        if text.startswith(_BASE64, head) and head >= at:
+            start = _data_head(text, at, head, start)
+        match = _BLOB.match(text, start)
+        assert match is not None  # a run is what it matches
+        pieces += (text[at:start], _without_blob(match))
+        at = match.end()
+        start = runs.find(_RUN, at)
+    return "".join((*pieces, text[at:])) if pieces else text
+
+
+def _data_head(text: str, at: int, head: int, start: int) -> int:
+    """Where `data:` stands that belongs to the `;base64,` at ``head``; else the run's ``start``."""
+    found = text.rfind("data:", max(at, head - 105), head)
+    match = _BLOB.match(text, found) if found >= 0 else None
+    return found if match is not None and match.end() > start else start
 
 
 def _without_blob(match: re.Match[str]) -> str:
@@ -138,6 +154,7 @@ def _without_blob(match: re.Match[str]) -> str:
     return run if words and not run.startswith("data:") else f"[{len(run)} bytes of data]"
 
 
+_BASE64: Final = ";base64,"
 _RUN: Final = b"x" * 60
 _RUN_TABLE: Final = bytes(
     ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "+/=_-") else ord(" ")
