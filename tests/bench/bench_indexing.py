@@ -7,6 +7,7 @@ once with the static vectors, which are computed by the same worker (vectors of 
 follow later in a process of their own and are switched off here). Speed is bytes by the
 processor time of daemon and worker together: what one core does in a second. Elapsed time,
 in which both work at once, stands beside it.
+`python tests/bench/stages.py` tells where the time goes.
 """
 
 import contextlib
