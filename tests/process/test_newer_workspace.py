@@ -74,5 +74,9 @@ def test_a_backup_holds_the_others_and_says_what_it_left_out(
         assert len(done["files"]) == 2  # global, ours
         (left,) = done["left_out"]
         assert "upgrade" in left["reason"]
+        checks = {one["name"]: one for one in client.call("verify")["checks"]}
+        wrong = [one for one in checks.values() if not one["ok"]]
+        assert any("upgrade" in one["detail"] for one in wrong)
+        assert checks[f"facts of {ours}"]["ok"]
         degraded = client.call("status")["degraded"]
         assert any(left["name"] in one["reason"] for one in degraded if one["name"] == "backup")

@@ -14,6 +14,7 @@ from lored.services.app import App, Call
 from lored.services.operations import Operation
 from lored.store import driver, maintenance, suspicion
 from lored.store.database import Database
+from lored.store.migrate import ForeignFile, NewerSchema
 from lored.store.registry import SESSIONS_DB, store_name
 
 CONTRIBUTORS = ("mirror", "sessions", "indexing", "recall")
@@ -42,12 +43,15 @@ class Upkeep:
         last = _size(registry.sessions.path)
         operation.begin("checking stores", "bytes", sum(sizes.values()) + last)
         for workspace_id, size in sizes.items():
-            async with registry.facts(workspace_id) as database:
-                name = self._facts_name(workspace_id)
-                found = await self._store(name, database, deep, fix)
-                if found[0].pop("damaged", False):
-                    damaged.append((database, store_name(workspace_id)))
-                checks += found
+            name = self._facts_name(workspace_id)
+            try:
+                async with registry.facts(workspace_id) as database:
+                    found = await self._store(name, database, deep, fix)
+                    if found[0].pop("damaged", False):
+                        damaged.append((database, store_name(workspace_id)))
+                    checks += found
+            except (NewerSchema, ForeignFile) as error:
+                checks.append({"name": name, "ok": False, "detail": str(error)})
             operation.advance(size)
         found = await self._store("sessions", registry.sessions, deep, fix)
         if found[0].pop("damaged", False):
