@@ -7,34 +7,23 @@ the closeness. The same model's token vectors serve, so nothing more is loaded.
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lored.core.quantized import Float32
 
-WEIGHT: Final = 0.4
-"""Of the closeness (0..1 among the hits) beside the score's (research/retrieval 3.6)."""
+WEIGHT: Final = 3.0
+"""Of the closeness, added to the score of `core.ranking`. Of 1, 2, 3 and 5, and of shares of .15,
+.25 and .4 beside the score spread over 0..1, it gave the most R@10 at no loss of MRR, on both
+tune halves (LoCoMo 74.8/57.1 -> 77.2/57.9 of every second question, coding history 84.0/58.8 ->
+86.6/62.6)."""
 
 
 def closeness(asked: Float32, document: Float32) -> float:
     """The mean over the question's tokens (float32[q, d], unit) of the best cosine with any
-    token of the text (float32[t, d], unit); 0 for an empty text."""
+    token of the text (float32[t, d], unit), at least 0; 0 for an empty text."""
     if not len(document) or not len(asked):
         return 0.0
-    return float((asked @ document.T).max(axis=1).mean())
+    return max(0.0, float((asked @ document.T).max(axis=1).mean()))
 
 
-def reorder(
-    scores: Sequence[float], asked: Float32, documents: Sequence[Float32], weight: float = WEIGHT
-) -> tuple[list[int], list[float]]:
-    """(places in their new order, closeness by place) of hits with ``scores``."""
-    close = np.array([closeness(asked, document) for document in documents])
-    mixed = (1 - weight) * _spread(np.array(scores)) + weight * _spread(close)
-    order: list[int] = np.argsort(-mixed, kind="stable").tolist()
-    return order, close.tolist()
-
-
-def _spread(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    low, high = values.min(), values.max()
-    found: NDArray[np.float64] = (values - low) / max(high - low, 1e-9)
-    return found
+def parts(asked: Float32, documents: Sequence[Float32]) -> list[float]:
+    """What each document's closeness adds to its score."""
+    return [WEIGHT * closeness(asked, document) for document in documents]

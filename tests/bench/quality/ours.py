@@ -20,7 +20,7 @@ from lored.core.tokens import context_form, index_form, parse_query
 from lored.embed.base import MINILM, STATIC
 from lored.embed.onnx import MiniLM
 from lored.embed.static import StaticEmbedder
-from lored.services.search.deepening import stretch
+from lored.services.search.deepening import passages, reordered
 from lored.services.search.recall import DEEP_HITS
 from lored.services.search.vectoring import spoken_texts
 from lored.store import driver, migrate, pragmas
@@ -75,19 +75,20 @@ class Models:
             np.savez(path, keys=np.frombuffer(b"".join(keys), dtype=np.uint8), rows=rows)
         return rows
 
-    def close_reading(self, question: str, hits: Sequence[MessageHit]) -> list[MessageHit]:
+    def close_reading(
+        self, conn: Connection, question: str, hits: Sequence[MessageHit]
+    ) -> list[MessageHit]:
         """``hits`` in the order of deep mode (`services.search.deepening`)."""
         head, rest = list(hits[:DEEP_HITS]), list(hits[DEEP_HITS:])
         if len(head) < 2:
             return [*head, *rest]
-        texts = [stretch(hit) for hit in head]
+        texts = passages(conn, head)
         for item in dict.fromkeys(texts):
             if item not in self._tokens:
                 self._tokens[item] = self.minilm.token_vectors([item])[0].astype(np.float16)
         asked = self.minilm.token_vectors([question])[0]
         known = [self._tokens[item].astype(np.float32) for item in texts]
-        order, _ = maxsim.reorder([hit.score for hit in head], asked, known)
-        return [*(head[i] for i in order), *rest]
+        return [*reordered(head, maxsim.parts(asked, known)), *rest]
 
 
 class Search:
@@ -124,7 +125,7 @@ class Search:
             max(limit, DEEP_HITS),
         ).hits
         if self.deep:
-            hits = self.models.close_reading(plain, hits)
+            hits = self.models.close_reading(self.conn, plain, hits)
         return hits[:limit]
 
     def find(self, question: str, limit: int) -> tuple[list[str], list[str]]:

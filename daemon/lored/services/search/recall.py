@@ -82,7 +82,9 @@ class Recall:
         degraded = self._degraded(asked, found)
         hits = found.hits
         if params.get("deep"):
-            hits, problem = await deepening.rerank(self._embedding, asked.text, hits, DEEP_HITS)
+            hits, problem = await deepening.rerank(
+                self._embedding, self._app.registry.sessions, asked.text, hits, DEEP_HITS
+            )
             degraded += [problem] if problem else []
         explain = bool(params.get("explain"))
         answer = await self._answer(hits[:limit], aside, filters, explain=explain)

@@ -263,15 +263,20 @@ def spoken_texts(conn: Connection, ids: list[int]) -> dict[int, str]:
     ).fetchall():
         text = decode(stored)
         if len(text) < SHORT_MESSAGE_CHARS:
-            before = conn.execute(
-                "SELECT text FROM messages WHERE session = ? AND position < ?"
-                " AND role IN (0, 1, 3) ORDER BY position DESC LIMIT 1",
-                (session, position),
-            ).fetchone()
-            if before is not None:
-                text = f"{decode(before[0])[-BEFORE_CHARS:]} {text}"
+            before = said_before(conn, session, position)
+            text = f"{before} {text}" if before else text
         found[number] = text
     return {number: found[number] for number in ids if number in found}
+
+
+def said_before(conn: Connection, session: int, position: int) -> str:
+    """The end of what was said before a place in a session; empty when nothing was."""
+    before = conn.execute(
+        "SELECT text FROM messages WHERE session = ? AND position < ?"
+        " AND role IN (0, 1, 3) ORDER BY position DESC LIMIT 1",
+        (session, position),
+    ).fetchone()
+    return "" if before is None else decode(before[0])[-BEFORE_CHARS:]
 
 
 def _drop_others(conn: Connection, *, kept: set[str]) -> None:
