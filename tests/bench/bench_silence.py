@@ -2,17 +2,20 @@
 
     python -m tests.bench --only silence
 
-Three negative controls: the questions of one LoCoMo conversation to the memory of the next,
-the same to the coding history, and the unanswerable questions of the coding-history set to
+Four negative controls: the questions of one LoCoMo conversation to the memory of the next, as
+they are and with the names of those who speak there (an unknown name alone would tell them
+apart), the same to the coding history, and the unanswerable questions of the coding-history set to
 its own memory. A false injection is any hit above the line (`core/relevance.py`) among the
 first ten. What silence costs is measured on questions to their own memory: the share that gets
 anything, and the R@10 lost by dropping what is below the line. The line was fitted on LoCoMo
 and DevMemBench, so the coding history is the held-out side.
 """
 
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -34,6 +37,14 @@ def false(store: ours.Search, questions: Sequence[Question]) -> list[float]:
         float(any(hit.evidence > 0 for hit in store.ask(question.text, SHOWN)))
         for question in questions
     ]
+
+
+def exchanged(question: Question, names: Sequence[str], others: Sequence[str]) -> Question:
+    """``question`` about other people: that a name is unknown must not give it away."""
+    text = question.text
+    for name, other in zip(names, others, strict=True):
+        text = re.sub(rf"\b{re.escape(name)}\b", other, text)
+    return replace(question, text=text)
 
 
 def kept(store: ours.Search, questions: Sequence[Question]) -> list[tuple[float, float, float]]:
@@ -77,16 +88,19 @@ def lines(
 def locomo(path: Path, models: ours.Models, *, model: bool, most: int) -> list[Row]:
     """LoCoMo against its neighbour."""
     memories = list(datasets.locomo(path))
-    wrong: list[float] = []
+    wrong: dict[str, list[float]] = {"of another": [], "of another, names exchanged": []}
     right: list[tuple[float, float, float]] = []
     for place, memory in enumerate(memories[:2] if most < 100 else memories):
         with tempfile.TemporaryDirectory(prefix="lore-bench-") as name:
             store = ours.Written(memory, Path(name), models, model=model)
-            foreign = memories[(place + 1) % len(memories)].questions
-            wrong += false(store, foreign[:most])
+            other = memories[(place + 1) % len(memories)]
+            foreign = other.questions[:most]
+            alike = [exchanged(question, other.people, memory.people) for question in foreign]
+            for asked, found in zip((foreign, alike), wrong.values(), strict=True):
+                found += false(store, asked)
             right += kept(store, memory.questions[:most])
             store.close()
-    return lines("silence, LoCoMo", {"of another": wrong}, right)
+    return lines("silence, LoCoMo", wrong, right)
 
 
 def coding(

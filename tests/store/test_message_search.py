@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lored.core.asked_time import AskedTime, asked_time
 from lored.core.quantized import quantize
+from lored.core.ranking import WEIGHTS
 from lored.core.tokens import context_form, index_form, parse_query
 from lored.embed.base import STATIC
 from lored.embed.static import StaticEmbedder
@@ -98,6 +101,23 @@ def test_the_score_is_that_of_bm25_where_each_word_stands_once(conn: driver.Conn
     counts = [{w: said(row).split().count(w) for w in ("kappa", "iota")} for row in rows]
     exact = found.exact(rows, counts, lengths(conn, MESSAGES, np.array(rows)))
     assert exact.tolist() == pytest.approx([theirs[row] for row in rows], rel=1e-6)
+
+
+def test_the_time_asked_about_lifts_a_message_and_hides_none(conn: driver.Connection) -> None:
+    when = asked_time("of 28 April 1970", now=0, zone=UTC)  # the day of message 117
+    assert when is not None
+
+    def found(time: AskedTime | None) -> list[messages.MessageHit]:
+        query = parse_query("note117 note118 beta zeta")
+        return messages.search(conn, Columns(), query, {}, None, Scope(), 400, time).hits
+
+    plain = {hit.id: hit for hit in found(None)}
+    lifted = {hit.id: hit for hit in found(when)}
+    assert lifted.keys() == plain.keys() and len(plain) > 50
+    assert lifted[117].parts["when"] == WEIGHTS["when"] and "when" not in plain[117].parts
+    gained = [hit for hit in lifted.values() if hit.score > plain[hit.id].score + 1e-9]
+    assert 117 in {hit.id for hit in gained}
+    assert all(abs(hit.id - 117) <= 11 for hit in gained)
 
 
 def test_a_phrase_counts_where_its_words_are_neighbours(conn: driver.Connection) -> None:

@@ -8,11 +8,13 @@ remembered in a folder, since computing them takes most of the time.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from pathlib import Path
 
 import numpy as np
 
 from lored.core import maxsim
+from lored.core.asked_time import asked_time
 from lored.core.naming import plain_question
 from lored.core.quantized import Float32, quantize
 from lored.core.stored_text import encode
@@ -37,6 +39,10 @@ from .memories import Memory
 ROLES = {"user": 0, "assistant": 1, "tool": 2, "summary": 3, "context": 4}
 SPOKEN = (0, 1, 3)
 """What has model vectors (`services.search.vectoring`)."""
+
+
+ASKED_AT = 1_796_083_200_000_000
+"""2026-12-01: questions are asked after everything was said, so that `last week` is of no use."""
 
 
 class Models:
@@ -123,6 +129,7 @@ class Search:
             self.models.static.likeness,
             episodes.scope(self.conn, Filters(subagents=True)),
             max(limit, DEEP_HITS),
+            asked_time(question, now=ASKED_AT, zone=UTC),
         ).hits
         if self.deep:
             hits = self.models.close_reading(self.conn, plain, hits)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from lore.errors import Invalid
+from lored.core.asked_time import asked_time
 from lored.core.naming import plain_question
 from lored.core.quantized import Float32
 from lored.core.tokens import Query, parse_query
@@ -212,6 +213,7 @@ class Recall:
         limit: int,
     ) -> Found:
         embedding = self._embedding
+        when = asked_time(query.text, now=now(), zone=zone())
         vectors = {name: vector for name, vector in asked.found.items() if vector is not None}
 
         def read(conn: Connection) -> Found:
@@ -223,7 +225,7 @@ class Recall:
                 if weighed is not None:
                     known[STATIC] = weighed
             return messages.search(
-                conn, embedding.columns, query, known, embedding.likeness, scope, limit
+                conn, embedding.columns, query, known, embedding.likeness, scope, limit, when
             )
 
         return await self._app.registry.sessions.read(read)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lored.core.asked_time import AskedTime
 from lored.core.outputs import deed_line
 from lored.core.passages import Fit, measure
 from lored.core.quantized import Float32
@@ -128,10 +129,12 @@ def search(
     like: Likeness | None,
     scope: Scope,
     limit: int,
+    when: AskedTime | None = None,
 ) -> Found:
     """The best ``limit`` messages of ``scope`` for ``query``, best first.
 
-    ``asked``: the query's vector per segment, best model first.
+    ``asked``: the query's vector per segment, best model first. ``when``: the time that the
+    query names.
     """
     columns.refresh(conn)
     allowed = (
@@ -150,7 +153,7 @@ def search(
     rows = [row for row in rows if row in read]
     if not rows:
         return Found([], wanted.left_out, {})
-    return _ranked(conn, wanted, found, rows, read, dense, like, scope, limit)
+    return _ranked(conn, wanted, found, rows, read, dense, like, scope, limit, when)
 
 
 def _near(
@@ -255,6 +258,7 @@ def _ranked(
     like: Likeness | None,
     scope: Scope,
     limit: int,
+    when: AskedTime | None,
 ) -> Found:
     texts = [read[row][5] for row in rows]
     deeds = deeds_before(conn, [row for row in rows if read[row][3] == TOOL])
@@ -282,6 +286,7 @@ def _ranked(
                 "undone": _flags(bool(read[row][7] & ROLLED_BACK) for row in rows),
                 "subagent": _flags(read[row][1] in subagents for row in rows),
                 "deed": _flags(row in scope.deeds for row in rows),
+                "when": _flags(when.fit(read[row][4]) if when else 0.0 for row in rows),
             },
         )
     )
@@ -335,5 +340,5 @@ def _subagents(conn: Connection, sessions: Iterable[int]) -> frozenset[int]:
     )
 
 
-def _flags(values: Iterable[bool]) -> "NDArray[np.float64]":
+def _flags(values: Iterable[float]) -> "NDArray[np.float64]":
     return np.fromiter(values, dtype=np.float64)
