@@ -81,7 +81,7 @@ def assert_sound(client: RawClient) -> None:
     assert checks["ok"], [one for one in checks["checks"] if not one["ok"]]
 
 
-@pytest.mark.timeout(120 + 8 * ROUNDS)
+@pytest.mark.timeout(120 + 30 * ROUNDS)  # on a machine that is busy with other things, too
 def test_nothing_acknowledged_is_lost(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(20260528)
     project = home / "user" / "project"
