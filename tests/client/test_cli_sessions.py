@@ -213,8 +213,9 @@ def test_an_empty_answer_says_what_narrowed_it_and_what_others_hold(lore: Lore) 
     (elsewhere / ".git").mkdir(parents=True)
     lore = Lore(lore.home, elsewhere)
     here = lore("sessions", code=1).err
-    assert "--everywhere lists" in here
-    assert "of other workspaces" in here
+    assert "no session found in this workspace; --everywhere finds" in here
+    since = lore("sessions", "--since", "2099-01-01", code=1).err
+    assert "no session found with --since here or in another workspace" in since
     words = lore("up").out.partition("lore recall --everywhere ")[2].splitlines()[0].split()
     assert "--everywhere finds" in lore("recall", *words, code=1).err
     nothing = lore("recall", "x", "--everywhere", "--file", "/no/such/file", code=1).err

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from lore.cli import views
+from typing import Any
+
+from lore.cli import emptiness, views
 from lore.cli.arguments import (
     AGENT,
-    AGENT_NAMES,
     AS_OF,
     EXPLAIN,
     KNOWN_AT,
@@ -74,24 +75,23 @@ NARROWING = ("as_of", "known_at", "since", "until", "agent", "file", "command", 
 def _nothing(inv: Invocation, query: str, parts: list[str]) -> str:
     """Why an answer is empty: the options that narrowed it, and what other workspaces hold."""
     o = inv.options
-    flags = [f"--{name.replace('_', '-')}" for name in NARROWING if getattr(o, name)]
     words = f" for {query!r}" if query else ""
-    narrowed = f" with {' '.join(flags)}" if flags else ""
-    said = f"nothing found{words}{narrowed}"
+    said = f"nothing found{words}{emptiness.narrowed(inv, NARROWING)}"
     if o.as_of or o.known_at:
         return f"{said}; what holds now may have come later"
-    if o.agent and o.agent not in AGENT_NAMES:
-        return f"{said}; agents are {', '.join(AGENT_NAMES)}"
-    if o.everywhere or o.direct or o.__dict__["global"] or parts == ["facts"]:
+    if o.__dict__["global"] or parts == ["facts"]:
         return said
-    kept = {name: getattr(o, name) or None for name in NARROWING}
-    wider = inv.call(
-        "recall", query=query or None, parts=["sessions"], everywhere=True, limit=20, **kept
-    )
-    count = len(wider.get("sessions", ()))
-    if not count:
-        return f"{said} here or in another workspace"
-    return f"{said} in this workspace; --everywhere finds {counted(count, 'session')} of others"
+
+    def count(kept: dict[str, Any]) -> int:
+        asked: dict[str, Any] = {
+            "query": query or None,
+            "parts": ["sessions"],
+            "everywhere": True,
+            "limit": 20,
+        }
+        return len(inv.call("recall", **asked, **kept).get("sessions", ()))
+
+    return emptiness.elsewhere(inv, said, NARROWING, count)
 
 
 EXCERPTS_SHOWN = 3

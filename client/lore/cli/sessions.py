@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from lore.cli import digest, views
-from lore.cli.arguments import AGENT, AGENT_NAMES, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
+from lore.cli import digest, emptiness, views
+from lore.cli.arguments import AGENT, LIMIT, SINCE, UNTIL, Arg, Usage, Verb
 from lore.cli.invocation import Invocation
-from lore.cli.render import Screen, counted, wrap
+from lore.cli.render import Screen, wrap
 from lore.cli.times import stamp
 
 STATES = ("completed", "failed", "interrupted", "active")
@@ -55,17 +56,13 @@ NARROWING = ("agent", "since", "until", "status", "file", "command", "commit", "
 
 
 def _none(inv: Invocation) -> str:
-    """Why the list is empty: the options that narrowed it, and what other workspaces hold."""
-    o = inv.options
-    kept = {name: getattr(o, name) or None for name in NARROWING}
-    said = "no session fits these options" if any(kept.values()) else "no sessions here"
-    if o.agent and o.agent not in AGENT_NAMES:
-        return f"{said}; agents are {', '.join(AGENT_NAMES)}"
-    if o.everywhere:
-        return said
-    total = inv.call("sessions", everywhere=True, limit=1, **kept).get("total", 0)
-    others = counted(int(total), "session")
-    return f"{said}; --everywhere lists {others} of other workspaces" if total else said
+    """Why the list is empty."""
+
+    def count(kept: dict[str, Any]) -> int:
+        return int(inv.call("sessions", everywhere=True, limit=1, **kept).get("total", 0))
+
+    said = f"no session found{emptiness.narrowed(inv, NARROWING)}"
+    return emptiness.elsewhere(inv, said, NARROWING, count)
 
 
 def session(inv: Invocation) -> int:

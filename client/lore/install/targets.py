@@ -198,6 +198,10 @@ _TRUST = (
     "Codex runs a hook only after you trusted it: open /hooks in Codex once"
     " (a Codex without /hooks needs codex_hooks = true under [features] in config.toml)"
 )
+_FETCHES = (
+    "opencode itself fetches @opencode-ai/plugin once it finds a plugin; its first start after "
+    "this needs the network (without one: remove plugins/lore.js, MCP works alone)"
+)
 _RESTART = "sessions that are open now get it when they are started again"
 
 TARGETS: tuple[Target, ...] = (
@@ -213,7 +217,14 @@ TARGETS: tuple[Target, ...] = (
         "codex", "Codex", lambda p: [p.moved("CODEX_HOME", ".codex")], ("codex",), codex, (_TRUST,)
     ),
     Target("gemini-cli", "Gemini CLI", lambda p: [p.at(".gemini")], ("gemini",), gemini),
-    Target("opencode", "opencode", lambda p: [p.config("opencode")], ("opencode",), opencode),
+    Target(
+        "opencode",
+        "opencode",
+        lambda p: [p.config("opencode")],
+        ("opencode",),
+        opencode,
+        (_FETCHES,),
+    ),
     Target("cursor", "Cursor", lambda p: [p.at(".cursor")], ("cursor", "cursor-agent"), cursor),
     Target("vscode", "VS Code", lambda p: [vscode.folder(p)], ("code",), vscode.edits),
     Target(
