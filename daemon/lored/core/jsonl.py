@@ -180,6 +180,44 @@ def is_same_fact(file: Mapping[str, Any], store: Mapping[str, Any]) -> bool:
     return bool(file["text"] == store["text"] or file["created_at"] == store["created_at"])
 
 
+class Change(NamedTuple):
+    """What a fact's line has to say now: the record last agreed on (None: the fact has no line
+    yet) and the one of the store."""
+
+    base: Mapping[str, Any] | None
+    said: Mapping[str, Any]
+
+
+def patch(data: bytes, changes: Iterable[Change]) -> bytes | None:
+    """The file ``data`` with the lines of some facts made anew and new ones at its end: what
+    composing it from all facts would give, at the cost of the change. None when the lines are
+    not where and as our own writing leaves them; then the whole has to be composed."""
+    if data and not data.endswith(b"\n"):
+        return None
+    cuts: list[tuple[int, int, str]] = []
+    added: list[str] = []
+    for base, said in changes:
+        if base is None:
+            added.append(render(said))
+            continue
+        head = b'{"id":' + json.dumps(base["id"]).encode() + b","
+        start = 0 if data.startswith(head) else data.find(b"\n" + head) + 1
+        if not data.startswith(head, start) or data.find(b"\n" + head, start) >= 0:
+            return None
+        end = data.index(b"\n", start)
+        piece = data[start:end]
+        record, _ = _record(piece, piece.decode("utf-8", "surrogateescape"))
+        if record is None or piece.endswith(b"\r") or changed_fields(base, record):
+            return None
+        if not same(base, said):
+            cuts.append((start, end, render({**record, **said})))
+    pieces, at = [], 0
+    for start, end, line in sorted(cuts):
+        pieces += [data[at:start], line.encode("utf-8")]
+        at = end
+    return b"".join(pieces) + data[at:] + join(added)
+
+
 def join(lines: Iterable[str]) -> bytes:
     """The file of these lines, each ended by a newline."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

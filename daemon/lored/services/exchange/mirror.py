@@ -16,7 +16,7 @@ import os
 import secrets
 import time
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lore.errors import NotFound
 from lored.core import clock, ids, jsonl
@@ -24,9 +24,10 @@ from lored.services.app import App
 from lored.services.events import Event
 from lored.services.exchange import mirror_files
 from lored.services.exchange.mirror_files import Refused, Signature
+from lored.services.exchange.mirror_state import MirrorState
 from lored.services.workspaces import Workspace
 from lored.store.driver import Connection
-from lored.store.facts import intake, mirror
+from lored.store.facts import intake, mirror, mirror_news
 from lored.store.facts.log import Batch
 from lored.store.registry import SESSIONS_DB, workspace_of
 
@@ -50,6 +51,16 @@ FILE_SECONDS: Final = 10.0
 MEMORY: Final = "/memory/facts.jsonl"
 
 
+class Taken(NamedTuple):
+    """What came in, the file as it should be, the record of each fact in it, and the entry of
+    the change log up to which it speaks."""
+
+    report: intake.Intake
+    data: bytes
+    written: dict[int, dict[str, Any]]
+    mark: int
+
+
 class Mirror:
     """The mirror of all scopes; `None` is the global one."""
 
@@ -57,7 +68,9 @@ class Mirror:
         self._app = app
         self._locks: dict[str | None, asyncio.Lock] = {}
         self._seen: dict[str | None, Signature] = {}
-        self._state: dict[str | None, dict[str, Any]] = {}
+        self._state = MirrorState()
+        self._marks: dict[str | None, int] = {}
+        """Per scope up to which entry of the change log its file is in step."""
         self._dirty: dict[str | None, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -107,6 +120,7 @@ class Mirror:
     async def store_replaced(self, name: str) -> None:
         """A store was restored: what its file knows and the backup does not is taken in now."""
         if name != SESSIONS_DB and self._app.settings.mirror_enabled:
+            self._marks.pop(workspace_of(name), None)  # of the log of the old store
             await self._try_sync(workspace_of(name))
 
     def _due(self, scope: str | None) -> None:
@@ -142,7 +156,9 @@ class Mirror:
         if scope is None:
             if self._app.paths.realm:
                 return None  # a realm's global facts stay within its walls
-            return global_folder(self._app.settings.recursive_global_under_home) + MEMORY
+            return (
+                mirror_files.global_folder(self._app.settings.recursive_global_under_home) + MEMORY
+            )
         root = self._app.workspaces.get(scope).root
         folder = root + "/.recursive"
         wanted = self._app.settings.mirror_workspaces
@@ -158,8 +174,7 @@ class Mirror:
         try:
             await self.sync(scope)
         except Exception as error:  # also a store that is newer, busy or being replaced
-            state = self._state.setdefault(scope, {})
-            state["error"] = str(error) or type(error).__name__
+            self._state.failed(scope, error)
             self._seen.setdefault(scope, None)
 
     async def sync(self, scope: str | None) -> dict[str, Any]:
@@ -175,28 +190,52 @@ class Mirror:
                 return {}
             root = path.removesuffix("/.recursive" + MEMORY)
             await _threaded(mirror_files.check_place, root, path)
+            if await self._append(scope, path):
+                return {}
             for _ in range(RACES):
                 found = await self._settled(path)
                 if not found.data and not self._has_store(scope):
                     self._seen[scope] = found.signature
                     return {}
-                report, data, written = await self._take(scope, found.data)
+                report, data, written, mark = await self._take(scope, found.data)
                 signature = found.signature
                 if data != found.data:
-                    if not await _threaded(mirror_files.replace, path, data, found.signature):
+                    signature = await _threaded(mirror_files.replace, path, data, signature)
+                    if signature is None:
                         continue
-                    signature = await _threaded(mirror_files.signature, path)
                 if data != found.data or report.created or report.changed:
                     async with self._app.registry.facts(scope) as database:
                         news = await database.read(partial(mirror.unsettled, written=written))
                         if news:
                             await database.write(partial(mirror.settle, news=news))
-                self._seen[scope] = signature
+                self._seen[scope], self._marks[scope] = signature, mark
                 if data != found.data:
                     self._app.events.publish("status", {"mirrored": path}, scope)
-                self._report(scope, path, report, len(written))
+                self._state.synced(scope, path, report, len(written))
                 return self._wire(report)
             raise Refused(f"{path} changed {RACES} times while it was being merged")
+
+    async def _append(self, scope: str | None, path: str) -> bool:
+        """Write only what changed here, when the file is the one that we left; False when the
+        whole has to be looked at."""
+        seen, mark = self._seen.get(scope), self._marks.get(scope)
+        if seen is None or mark is None:
+            return False
+        async with self._app.registry.facts(scope) as database:
+            news = await database.read(partial(mirror_news.news, since=mark))
+            if news is None:
+                return False
+            made = await _threaded(mirror_files.patch, path, list(news.changes.values()), seen)
+            if made is None:
+                return False
+            settled, lines = mirror_news.settled(news, self._state.lines(scope))
+            if settled:
+                await database.write(partial(mirror.settle, news=settled))
+        self._seen[scope], self._marks[scope] = made, news.mark
+        self._state.went_on(scope, lines)
+        if made != seen:
+            self._app.events.publish("status", {"mirrored": path}, scope)
+        return True
 
     def _has_store(self, scope: str | None) -> bool:
         return scope is None or self._app.registry.has_facts(scope)
@@ -209,38 +248,32 @@ class Mirror:
             await asyncio.sleep(TORN_SECONDS)
         return found
 
-    async def _take(
-        self, scope: str | None, data: bytes
-    ) -> tuple[intake.Intake, bytes, dict[int, dict[str, Any]]]:
+    async def _take(self, scope: str | None, data: bytes) -> Taken:
         lines = await asyncio.to_thread(jsonl.parse, data)
         vectors = await self._vectors(scope, lines)
         now = int(time.time() * clock.SECOND)
         rules = self._app.get("facts").rules
 
-        def work(
-            conn: Connection,
-        ) -> tuple[intake.Intake, bytes, dict[int, dict[str, Any]]]:
+        def work(conn: Connection) -> Taken:
             batch = Batch(conn, now=now, actor="facts.jsonl")
             sources = intake.Sources(
                 rules, vectors, lambda: ids.make_uid(now, secrets.token_bytes(10))
             )
             report = intake.take(conn, batch, lines, sources)
-            return report, *mirror.compose(conn, lines, report.owner)
+            return Taken(report, *mirror.compose(conn, lines, report.owner), mirror_news.mark(conn))
 
-        def compose_only(
-            conn: Connection,
-        ) -> tuple[intake.Intake, bytes, dict[int, dict[str, Any]]] | None:
+        def compose_only(conn: Connection) -> Taken | None:
             owner = mirror.owners(conn, lines)
             if owner is None:
                 return None
             report = intake.Intake(owner=owner)
             report.problems = [line.problem for line in lines if line.problem]
-            return report, *mirror.compose(conn, lines, owner)
+            return Taken(report, *mirror.compose(conn, lines, owner), mirror_news.mark(conn))
 
         async with self._app.registry.facts(scope) as database:
             known = await database.read(compose_only)
             result = await database.write(work) if known is None else known
-        report = result[0]
+        report = result.report
         if report.created or report.changed:
             self._app.events.publish(
                 "facts",
@@ -267,16 +300,6 @@ class Mirror:
 
     # -- telling ---------------------------------------------------------------------------
 
-    def _report(self, scope: str | None, path: str, report: intake.Intake, lines: int) -> None:
-        self._state[scope] = {
-            "path": path,
-            "facts": lines,
-            "problems": report.problems[:20],
-            "renumbered": report.renumbered,
-            "not_in_file": report.detached,
-            "synced_at": clock.to_wire(int(time.time()) * clock.SECOND),
-        }
-
     @staticmethod
     def _wire(report: intake.Intake) -> dict[str, Any]:
         return {
@@ -290,43 +313,21 @@ class Mirror:
 
     def status(self) -> list[dict[str, Any]]:
         """Per file: path, facts, problems, error, for `status`."""
-        return [
-            {"workspace": scope, **state}
-            for scope, state in self._state.items()
-            if state.get("facts") or state.get("error") or state.get("problems")
-        ]
+        return self._state.rows()
 
     def degraded(self) -> list[dict[str, str]]:
         """Files that cannot be kept in step, and lines that nobody can read."""
-        found = []
-        for state in self._state.values():
-            if state.get("error"):
-                found.append(
-                    {
-                        "name": "mirror",
-                        "reason": f"facts.jsonl is not kept in step: {state['error']}",
-                        "remedy": "make it readable and writable, or set mirror_workspaces",
-                    }
-                )
-            elif state.get("problems"):
-                found.append(
-                    {
-                        "name": "mirror",
-                        "reason": f"{state['path']}: {state['problems'][0]}"
-                        f" ({len(state['problems'])} lines kept as they are)",
-                        "remedy": "correct or remove the line",
-                    }
-                )
-        return found
+        return self._state.degraded()
 
     async def verify(self, *, deep: bool, fix: bool) -> list[dict[str, Any]]:
         """One check for `doctor`: every file says what its store says."""
         if not self._app.settings.mirror_enabled:
             return [{"name": "facts.jsonl", "ok": True, "detail": "mirror_enabled is off"}]
         wrong = []
+        self._marks.clear()  # look at the whole of each file
         for scope in {None, *self._seen, *self._app.registry.known_workspaces()}:
             await self._try_sync(scope)
-            error = self._state.get(scope, {}).get("error")
+            error = self._state.error(scope)
             if error:
                 wrong.append(error)
         check: dict[str, Any] = {"name": "facts.jsonl", "ok": not wrong}
@@ -334,15 +335,6 @@ class Mirror:
             check["detail"] = wrong[0]
             check["remedy"] = "make the file writable, or set mirror_workspaces = 'never'"
         return [check]
-
-
-def global_folder(under_home: bool) -> str:
-    """Folder of Recursive's global data: RECURSIVE_HOME, else `$HOME/.recursive`. Real
-    Recursive 0.8 keeps *facts* under `$HOME` even when RECURSIVE_HOME is set (``under_home``)."""
-    moved = os.environ.get("RECURSIVE_HOME", "")
-    if moved.startswith("/") and not under_home:
-        return moved.rstrip("/")
-    return os.path.expanduser("~") + "/.recursive"
 
 
 async def _threaded(function: Any, *arguments: Any) -> Any:

@@ -8,6 +8,7 @@ writes its file in place, so a reader can meet half a file; `read` says when it 
 import os
 import stat
 import tempfile
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from lored.core import jsonl
@@ -29,6 +30,15 @@ class Read(NamedTuple):
 
 class Refused(Exception):
     """The place is not safe to use; the text says why."""
+
+
+def global_folder(under_home: bool) -> str:
+    """Folder of Recursive's global data: RECURSIVE_HOME, else `$HOME/.recursive`. Real
+    Recursive 0.8 keeps *facts* under `$HOME` even when RECURSIVE_HOME is set (``under_home``)."""
+    moved = os.environ.get("RECURSIVE_HOME", "")
+    if moved.startswith("/") and not under_home:
+        return moved.rstrip("/")
+    return os.path.expanduser("~") + "/.recursive"
 
 
 def signature(path: str) -> Signature:
@@ -79,9 +89,9 @@ def read(path: str) -> Read:
     return Read(data, after, torn)
 
 
-def replace(path: str, data: bytes, expected: Signature) -> bool:
-    """Write ``data`` beside ``path``, sync and rename it into place, unless the file is no longer
-    the one read (``expected``); then nothing happens and the answer is False."""
+def replace(path: str, data: bytes, expected: Signature) -> Signature:
+    """Write ``data`` beside ``path``, sync and rename it into place; returns its signature. None
+    when the file is no longer the one read (``expected``); then nothing happened."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=".facts.", suffix=".tmp", dir=folder)
@@ -92,15 +102,16 @@ def replace(path: str, data: bytes, expected: Signature) -> bool:
             if expected is not None:
                 os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(path).st_mode))
             os.fsync(file.fileno())
+        made = signature(draft)  # a rename keeps it; a look at `path` could meet another's edit
         if signature(path) != expected:
             os.unlink(draft)
-            return False
+            return None
         os.rename(draft, path)
     except FileNotFoundError:
         # The file went away between two looks: as if it had changed.
         if os.path.exists(draft):
             os.unlink(draft)
-        return False
+        return None
     except BaseException:
         if os.path.exists(draft):
             os.unlink(draft)
@@ -110,4 +121,16 @@ def replace(path: str, data: bytes, expected: Signature) -> bool:
         os.fsync(parent)
     finally:
         os.close(parent)
-    return True
+    return made
+
+
+def patch(path: str, changes: Sequence[jsonl.Change], expected: Signature) -> Signature:
+    """Make the lines of ``changes`` anew in the file with the signature ``expected``; returns
+    its signature then. None when the file is another one or has to be composed as a whole."""
+    found = read(path)
+    data = None if found.signature != expected else jsonl.patch(found.data, changes)
+    if data is None:
+        return None
+    if data == found.data:
+        return expected
+    return replace(path, data, expected)

@@ -6,7 +6,7 @@ their place, a fact that changed here has its line rendered anew, new facts come
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from lored.core import ids, jsonl
@@ -68,9 +68,13 @@ def records(conn: Connection) -> dict[int, tuple[Fact, dict[str, Any]]]:
     return {fact.id: (fact, record(fact, numbers)) for fact in rows}
 
 
-def agreed(conn: Connection) -> dict[int, tuple[dict[str, Any], bool]]:
-    """Per fact the record of the last agreement, and whether its line was in the file then."""
-    rows = conn.execute("SELECT fact, line, present FROM mirror_lines")
+def agreed(
+    conn: Connection, only: Collection[int] | None = None
+) -> dict[int, tuple[dict[str, Any], bool]]:
+    """Per fact the record of the last agreement, and whether its line was in the file then;
+    of all facts or of the internal ids ``only``."""
+    where = "" if only is None else f" WHERE fact IN ({facts.marks(only)})"
+    rows = conn.execute(f"SELECT fact, line, present FROM mirror_lines{where}", tuple(only or ()))
     return {fact: (json.loads(line), bool(present)) for fact, line, present in rows}
 
 
