@@ -120,8 +120,7 @@ class Mirror:
     async def store_replaced(self, name: str) -> None:
         """A store was restored: what its file knows and the backup does not is taken in now."""
         if name != SESSIONS_DB and self._app.settings.mirror_enabled:
-            self._marks.pop(workspace_of(name), None)  # of the log of the old store
-            await self._try_sync(workspace_of(name))
+            await self._try_sync(workspace_of(name), whole=True)  # the marks are of another log
 
     def _due(self, scope: str | None) -> None:
         self._dirty.pop(scope, None)
@@ -170,15 +169,16 @@ class Mirror:
 
     # -- what ------------------------------------------------------------------------------
 
-    async def _try_sync(self, scope: str | None) -> None:
+    async def _try_sync(self, scope: str | None, *, whole: bool = False) -> None:
         try:
-            await self.sync(scope)
+            await self.sync(scope, whole=whole)
         except Exception as error:  # also a store that is newer, busy or being replaced
             self._state.failed(scope, error)
             self._seen.setdefault(scope, None)
 
-    async def sync(self, scope: str | None) -> dict[str, Any]:
-        """Bring file and store of one scope in step; returns what came in.
+    async def sync(self, scope: str | None, *, whole: bool = False) -> dict[str, Any]:
+        """Bring file and store of one scope in step; returns what came in. ``whole``: look at
+        every line and every fact, not only at what changed here since the last sync.
 
         Raises `Refused` or OSError when the file cannot be used; the store is not harmed.
         """
@@ -190,7 +190,7 @@ class Mirror:
                 return {}
             root = path.removesuffix("/.recursive" + MEMORY)
             await _threaded(mirror_files.check_place, root, path)
-            if await self._append(scope, path):
+            if not whole and await self._patch(scope, path):
                 return {}
             for _ in range(RACES):
                 found = await self._settled(path)
@@ -215,7 +215,7 @@ class Mirror:
                 return self._wire(report)
             raise Refused(f"{path} changed {RACES} times while it was being merged")
 
-    async def _append(self, scope: str | None, path: str) -> bool:
+    async def _patch(self, scope: str | None, path: str) -> bool:
         """Write only what changed here, when the file is the one that we left; False when the
         whole has to be looked at."""
         seen, mark = self._seen.get(scope), self._marks.get(scope)
@@ -324,9 +324,8 @@ class Mirror:
         if not self._app.settings.mirror_enabled:
             return [{"name": "facts.jsonl", "ok": True, "detail": "mirror_enabled is off"}]
         wrong = []
-        self._marks.clear()  # look at the whole of each file
         for scope in {None, *self._seen, *self._app.registry.known_workspaces()}:
-            await self._try_sync(scope)
+            await self._try_sync(scope, whole=True)
             error = self._state.error(scope)
             if error:
                 wrong.append(error)
