@@ -46,6 +46,9 @@ LINE_BYTES: Final = 4 << 20
 
 _ID: Final = re.compile(r"[Ff](\d{1,9})")
 
+_HEAD: Final = re.compile(rb'\n\{"id":"([Ff][0-9]{1,9})",')
+"""The beginning of a line as `render` makes it."""
+
 
 class Line(NamedTuple):
     """One physical line: its text without the newline, the record in it or why there is none."""
@@ -194,16 +197,17 @@ def patch(data: bytes, changes: Iterable[Change]) -> bytes | None:
     not where and as our own writing leaves them; then the whole has to be composed."""
     if data and not data.endswith(b"\n"):
         return None
+    changes = list(changes)
+    places = _places(data, {change.base["id"] for change in changes if change.base is not None})
+    if places is None:
+        return None
     cuts: list[tuple[int, int, str]] = []
     added: list[str] = []
     for base, said in changes:
         if base is None:
             added.append(render(said))
             continue
-        head = b'{"id":' + json.dumps(base["id"]).encode() + b","
-        start = 0 if data.startswith(head) else data.find(b"\n" + head) + 1
-        if not data.startswith(head, start) or data.find(b"\n" + head, start) >= 0:
-            return None
+        start = places[base["id"]]
         end = data.index(b"\n", start)
         piece = data[start:end]
         record, _ = _record(piece, piece.decode("utf-8", "surrogateescape"))
@@ -216,6 +220,24 @@ def patch(data: bytes, changes: Iterable[Change]) -> bytes | None:
         pieces += [data[at:start], line.encode("utf-8")]
         at = end
     return b"".join(pieces) + data[at:] + join(added)
+
+
+def _places(data: bytes, wanted: set[str]) -> dict[str, int] | None:
+    """Where the line of each id begins, in one pass however many are wanted; None unless each
+    has exactly one line."""
+    places: dict[str, int] = {}
+    if not wanted:
+        return places
+    first = _HEAD.match(b"\n" + data[:32])
+    if first is not None and first[1].decode() in wanted:
+        places[first[1].decode()] = 0
+    for head in _HEAD.finditer(data):
+        fact_id = head[1].decode()
+        if fact_id in wanted:
+            if fact_id in places:
+                return None
+            places[fact_id] = head.start() + 1
+    return places if len(places) == len(wanted) else None
 
 
 def join(lines: Iterable[str]) -> bytes:
