@@ -1,5 +1,6 @@
 """What happens to files, one thing at a time: nothing is lost, nothing is doubled."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -445,3 +446,21 @@ async def test_an_inode_used_again_says_nothing_about_a_file_that_was_not_read(h
         await index.settle()
         told = await index.one("SELECT summary FROM sessions WHERE native_id = ?", session_id(1))
         assert json.loads(told)["counts"]["messages"] == 4
+
+
+async def test_a_rule_taken_back_while_its_file_is_read_bars_nothing(home: Path) -> None:
+    async with indexer(home) as index:
+        place = index.user / "client"
+        place.mkdir()
+        await index.settle()
+        await index.indexing.change_rules(add=f"workspace:{place}", remove=None)
+        await index.settle()
+        path = session_path(index.user, ONE)
+        path.write_bytes(said(ONE, "hush", 1, cwd=str(place)))
+        ticket = await index.indexing.index([str(path)], force=False)
+        while index.indexing.current is None:  # at the latest when the ticket is kept
+            await asyncio.sleep(0)
+        await index.indexing.change_rules(add=None, remove=f"workspace:{place}")
+        await index.indexing.wait(ticket)
+        await index.settle()
+        assert await index.texts(ONE) == ["hush"]

@@ -70,6 +70,8 @@ class FileReading:
         self._pipeline = pipeline
         self._progress = progress
         self.exclude: list[str] = []
+        self._asked = self.exclude
+        """The rules under which the file at hand is read."""
         self.custom: list[Any] = []
         """Exclude rules and custom formats in force, for the worker."""
         self.barred_workspaces: Callable[[str], bool] = lambda workspace: False
@@ -80,6 +82,7 @@ class FileReading:
         Raises `pipeline.Broken`, and the driver's errors when the store cannot be written.
         """
         step, reading = item.step, Reading()
+        self._asked = self.exclude
         database = self._app.registry.sessions
         path = step.path
         parser = root.walker.parser(path)
@@ -193,7 +196,7 @@ class FileReading:
         return {
             "redact": settings.redact_enabled,
             "embed": settings.embed_enabled,
-            "exclude": self.exclude,
+            "exclude": self._asked,
             "custom": self.custom,
         }
 
@@ -264,7 +267,9 @@ class FileReading:
         """Put the outcome into the cursor."""
         reading.kind, reading.text = outcome.kind, outcome.text
         path, now = item.step.path, clock()
-        if outcome.kind == "anew":
+        if outcome.kind == "barred" and self._asked != self.exclude:
+            reading.kind = "anew"  # by rules that changed meanwhile
+        if reading.kind == "anew":
 
             def conclude(conn: Connection) -> Any:
                 reading.again = [name for name in cursors.reset(conn, path) if name != path]

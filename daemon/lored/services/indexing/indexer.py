@@ -5,8 +5,7 @@ what changes now, then newest first. One file at a time is read through the work
 (`file_reading`), a slice at a time, so a file that changes now waits for a slice and
 not for a gigabyte.
 
-States: `starting`, `indexing`, `idle`, `waiting` (the store or the worker cannot work now; the
-reason is a degraded mode), `off`.
+States: `starting`, `indexing`, `idle`, `waiting` (for the store or the worker), `off`.
 """
 
 import asyncio
@@ -322,10 +321,11 @@ class Indexing:
         """Apply the parameters of `exclude`; the rules in force."""
         if add is not None or remove is not None:
             self.sources.exclude(add=add, remove=remove)
+            self._files.exclude = self.sources.rules()  # also for the file that is read now
             if remove is not None:
-                database = self._app.registry.sessions
-                await database.write(lambda c: cursors.unblock(c, cursors.EXCLUDED))
-                for cursor in await database.read(cursors.load):
+                sessions = self._app.registry.sessions
+                await sessions.write(lambda c: cursors.unblock(c, cursors.EXCLUDED))
+                for cursor in await sessions.read(cursors.load):
                     self._know(cursor)
             self._begin_anew()
         return self.sources.rules()
