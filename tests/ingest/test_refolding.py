@@ -84,3 +84,33 @@ async def test_a_database_is_read_again_for_the_summaries_of_its_sessions(home: 
         await index.settle()
         assert await index.rows("SELECT native_id, summary FROM sessions ORDER BY 1") == wanted
         assert await index.rows("SELECT message_count FROM sessions ORDER BY native_id") == counts
+
+
+async def test_a_fold_again_tells_what_a_first_reading_tells(home: Path) -> None:
+    """A fork whose original is read first, and a list of prompts that names another folder."""
+    projects = Path(".claude/projects")
+    names = ("-Users-devdd-workspace-claude-code-log-sample", "-workflow-demo")
+    asked = "SELECT native_id, started_at, cwd, workspace, status, summary FROM sessions ORDER BY 1"
+    async with indexer(home) as index:
+        for name in names:
+            shutil.copytree(SAMPLES / "claude" / projects / name, index.user / projects / name)
+        session = session_path(index.user, ONE)
+        session.parent.mkdir(parents=True, exist_ok=True)
+        session.write_bytes(lines(ONE, 1, 2))
+        await index.settle()
+        own = await index.one("SELECT cwd FROM sessions WHERE native_id = ?", ONE)
+        prompt = {
+            "display": "word1 of the day",
+            "timestamp": 1,
+            "project": "/else",
+            "sessionId": ONE,
+        }
+        (index.user / ".claude/history.jsonl").write_text(json.dumps(prompt) + "\n")
+        await index.settle()
+        assert await index.one("SELECT cwd FROM sessions WHERE native_id = ?", ONE) == own
+        wanted = await index.rows(asked)
+        assert await index.rows("SELECT 1 FROM sessions WHERE forked_from IS NOT NULL")
+        await make_old(index)
+    async with indexer(home) as index:
+        await index.settle()
+        assert await index.rows(asked) == wanted
