@@ -1,6 +1,7 @@
 """Indexing in a real daemon: events, kills, forgetting, exclusion, on real transcripts."""
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -75,12 +76,23 @@ TABLES = {
 """Everything that is stored, by names instead of row numbers, without times of indexing."""
 
 
+def _meant(value: Any) -> Any:
+    """JSON objects say the same whatever the order of their keys, which SQLite keeps."""
+    if isinstance(value, str) and value.startswith("{"):
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(value), sort_keys=True)
+    return value
+
+
 def content(home: Path, path: str) -> dict[str, list[tuple[Any, ...]]]:
     """The content of a sessions store, comparable between homes."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         return {
-            name: sorted(connection.execute(sql, {"home": str(home)}).fetchall(), key=repr)
+            name: sorted(
+                (tuple(map(_meant, row)) for row in connection.execute(sql, {"home": str(home)})),
+                key=repr,
+            )
             for name, sql in TABLES.items()
         }
     finally:
