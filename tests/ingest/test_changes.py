@@ -464,3 +464,23 @@ async def test_a_rule_taken_back_while_its_file_is_read_bars_nothing(home: Path)
         await index.indexing.wait(ticket)
         await index.settle()
         assert await index.texts(ONE) == ["hush"]
+
+
+@pytest.mark.parametrize("rule", ["workspace:{}", "path:*/projects/*"])
+async def test_nothing_is_stored_once_a_rule_stands(home: Path, rule: str) -> None:
+    """Also not of a file whose reading began before it."""
+    async with indexer(home) as index:
+        place = index.user / "client"
+        place.mkdir()
+        await index.settle()
+        path = session_path(index.user, ONE)
+        path.write_bytes(b"".join(said(ONE, f"hush {n}", n, cwd=str(place)) for n in range(3_000)))
+        ticket = await index.indexing.index([str(path)], force=False)
+        while index.indexing.current is None:  # at the latest when the ticket is kept
+            await asyncio.sleep(0)
+        await index.indexing.change_rules(add=rule.format(place), remove=None)
+        count = "SELECT count(*) FROM messages"
+        stored = await index.one(count)
+        await index.indexing.wait(ticket)
+        await index.settle()
+        assert await index.one(count) == stored < 3_000

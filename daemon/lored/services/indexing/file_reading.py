@@ -72,9 +72,17 @@ class FileReading:
         self.exclude: list[str] = []
         self._asked = self.exclude
         """The rules under which the file at hand is read."""
+        self._storing = asyncio.Lock()
         self.custom: list[Any] = []
         """Exclude rules and custom formats in force, for the worker."""
         self.barred_workspaces: Callable[[str], bool] = lambda workspace: False
+
+    async def use_rules(self, rules: list[str]) -> None:
+        """Exclude by ``rules`` from now on: nothing that was read under others is stored after
+        this returns; it is read again."""
+        self.exclude = rules
+        async with self._storing:
+            pass
 
     async def read(self, item: Item, root: Root) -> Reading:
         """Read one item as far as its slice goes. `Reading.kind` is an outcome of the worker.
@@ -121,11 +129,18 @@ class FileReading:
             sidecar=parser is None,
             known=_known_sidecars(root, path),
         )
-        done = fields["offset"]
+        done, outdated = fields["offset"], False
 
         async def on_batch(batch: Batch) -> None:
-            nonlocal done, former
+            nonlocal done, former, outdated
             await self._yield()
+            async with self._storing:
+                outdated = outdated or self._asked != self.exclude
+                if not outdated:
+                    await store(batch)
+
+        async def store(batch: Batch) -> None:
+            nonlocal done, former
             if former is not None:
                 await self._move(root, former, path)
                 former = None
@@ -146,6 +161,9 @@ class FileReading:
         self._progress.bytes_read += outcome.bytes_read
         if database is not self._app.registry.sessions:
             raise StoreBusy("the store was replaced while a file was read")
+        if outdated:
+            reading.kind = "more"
+            return reading
         if outcome.kind == "killed":
             if item.kills < KILLS_FORGIVEN:
                 reading.kind = "killed"

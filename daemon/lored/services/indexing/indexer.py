@@ -225,7 +225,7 @@ class Indexing:
         path = item.step.path
         cursor = root.cursors.get(path)
         step = Step("retry", path, item.step.seen, cursor)
-        if cursor is None and reading.kind == "killed":
+        if cursor is None and reading.kind in ("killed", "more"):
             step = item.step  # renamed perhaps, and not looked into yet
         again = Item(step, root.key, item.hot, item.noticed_at, item.order)
         for other in reading.again:
@@ -321,7 +321,7 @@ class Indexing:
         """Apply the parameters of `exclude`; the rules in force."""
         if add is not None or remove is not None:
             self.sources.exclude(add=add, remove=remove)
-            self._files.exclude = self.sources.rules()  # also for the file that is read now
+            await self._files.use_rules(self.sources.rules())
             if remove is not None:
                 sessions = self._app.registry.sessions
                 await sessions.write(lambda c: cursors.unblock(c, cursors.EXCLUDED))
