@@ -484,3 +484,22 @@ async def test_nothing_is_stored_once_a_rule_stands(home: Path, rule: str) -> No
         await index.indexing.wait(ticket)
         await index.settle()
         assert await index.one(count) == stored < 3_000
+
+
+async def test_a_root_is_not_missing_before_it_was_looked_at(home: Path) -> None:
+    async with indexer(home) as index:
+        await index.settle()
+        assert {root.mode for root in index.indexing.roots.values()} == {"missing"}
+        index.indexing.looking.make_roots()
+        assert {root.mode for root in index.indexing.roots.values()} == {"starting"}
+
+
+async def test_what_is_only_named_is_no_session_that_was_read(home: Path) -> None:
+    async with indexer(home) as index:
+        named = index.user / ".codex" / "session_index.jsonl"
+        named.parent.mkdir()
+        line = {"id": TWO, "thread_name": "tidy up", "updated_at": "2026-05-28T10:00:00Z"}
+        named.write_text(json.dumps(line) + "\n")
+        session_path(index.user, ONE).write_bytes(lines(ONE, 1))
+        done = await index.settle()
+        assert (done["files"], done["sessions"], done["messages"]) == (2, 1, 1)

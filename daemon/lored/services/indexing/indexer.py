@@ -234,12 +234,13 @@ class Indexing:
                 step = Step("retry", other, as_seen(known), known)
                 self.backlog.add(Item(step, root.key, item.hot, now()))
         failed = reading.kind in FAILURES
+        heard = set(reading.sessions) if reading.messages else set()  # not what is only named
         again.kills = item.kills + 1 if reading.kind in ("killed", "crashed") else 0
         if reading.kind in ("more", "anew", "killed"):
             self.backlog.add(again)
-            self.tickets.stored(path, set(reading.sessions), reading.messages)
+            self.tickets.stored(path, heard, reading.messages)
         elif path in self.backlog:  # it changed while it was read
-            self.tickets.stored(path, set(reading.sessions), reading.messages)
+            self.tickets.stored(path, heard, reading.messages)
         elif failed and cursor is not None and cursor.failures == 1:
             self.backlog.add(again)  # it may have been killed from outside
         else:
@@ -248,9 +249,7 @@ class Indexing:
                 self.progress.latency_ms = (
                     now() - item.changed_at(self._app.settings.sweep_seconds)
                 ) / 1_000
-            self.tickets.read(
-                path, failed=failed, sessions=set(reading.sessions), messages=reading.messages
-            )
+            self.tickets.read(path, failed=failed, sessions=heard, messages=reading.messages)
         if reading.sessions and len(self.backlog) <= EVENT_BACKLOG:
             await self._app.get("sessions").announce(reading.sessions)
         self._show()

@@ -80,13 +80,14 @@ class Root:
 
     @property
     def mode(self) -> str:
-        """How changes are noticed: events, poll, off, missing, hanging."""
+        """How changes are noticed: events, poll, off, missing, hanging; starting before the
+        first look."""
         if not self.enabled:
             return "off"
         if self.hanging:
             return "hanging"
         if not self.exists:
-            return "missing"
+            return "starting" if self.swept_at is None else "missing"
         return "poll" if self.watched is None else self.watched.mode
 
     def know(self, cursor: Cursor) -> None:
