@@ -503,3 +503,25 @@ async def test_what_is_only_named_is_no_session_that_was_read(home: Path) -> Non
         session_path(index.user, ONE).write_bytes(lines(ONE, 1))
         done = await index.settle()
         assert (done["files"], done["sessions"], done["messages"]) == (2, 1, 1)
+
+
+async def test_a_folder_that_no_path_can_name_hides_no_session(home: Path) -> None:
+    async with indexer(home) as index:
+        await index.indexing.change_rules(add=f"workspace:{index.user}/client", remove=None)
+        session_path(index.user, ONE).write_bytes(said(ONE, "heard", 1, cwd="/tmp/a\0b"))
+        done = await index.settle()
+        assert (done["failed"], await index.texts(ONE)) == (0, ["heard"])
+
+
+async def test_content_that_the_store_refuses_holds_up_no_other_file(home: Path) -> None:
+    async with indexer(home) as index:
+        refusing = (
+            "CREATE TRIGGER refuse BEFORE INSERT ON sessions WHEN new.native_id = '%s' "
+            "BEGIN SELECT raise(ABORT, 'no'); END"
+        )
+        await index.app.registry.sessions.write(lambda c: c.execute(refusing % TWO))
+        for session in (ONE, TWO, THREE):
+            session_path(index.user, session).write_bytes(lines(session, 1))
+        done = await index.settle()
+        assert (done["files"], done["failed"]) == (3, 1)
+        assert [await index.texts(one) for one in (ONE, TWO, THREE)] == [words(1), [], words(1)]

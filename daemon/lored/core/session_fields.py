@@ -41,6 +41,8 @@ def changes(patch: SessionPatch) -> dict[str, Any]:
             for name, value in zip(_PLAIN, values, strict=True)
             if value is not None and value != ""
         }
+        if "\0" in found.get("cwd", ""):
+            found["cwd"] = found["cwd"].replace("\0", "\ufffd")  # no path holds a NUL
     if patch.is_subagent is not None:
         found["is_subagent"] = patch.is_subagent
     if patch.started_at is not None and (at := instant(patch.started_at)) is not None:

@@ -88,6 +88,7 @@ class Exclusion:
         ``cwd`` asks for a session that names none."""
         if not cwd:
             return self._is_closed
+        cwd = cwd.replace("\0", "\ufffd")  # no path holds a NUL, whatever a transcript says
         known = self._seen.get((cwd, agent))
         if known is None:
             known = self._seen[cwd, agent] = (

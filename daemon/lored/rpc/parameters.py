@@ -21,6 +21,9 @@ _KINDS: Final = {
     "ops": "text or a list of maps",
 }
 
+_PATHS: Final = frozenset({"path", "paths", "workspace", "target", "file"})
+"""Parameters that are paths, by name."""
+
 
 class Form:
     """The parameters of one method, prepared for checking."""
@@ -91,6 +94,12 @@ class Form:
         if not fits:
             raise Invalid(
                 f"{self.method.name}: {param.name} must be {_KINDS[wanted]}",
+                {"parameter": param.name},
+            )
+        if param.name in _PATHS and value is not None and "\0" in "".join(value):
+            # Python's own path functions raise here or do not, by release.
+            raise Invalid(
+                f"{self.method.name}: {param.name}: no path holds a NUL character",
                 {"parameter": param.name},
             )
         if param.choices and value not in param.choices:

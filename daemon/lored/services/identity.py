@@ -107,7 +107,7 @@ def _git_root(folder: str) -> str | None:
 def _first_line(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
-            data = file.read(GIT_FILE_BYTES)
+            data = file.read(GIT_FILE_BYTES).replace(b"\0", b"")  # of a hostile repository
     except OSError:
         return None
     return os.fsdecode(data.split(b"\n", 1)[0].strip()) or None

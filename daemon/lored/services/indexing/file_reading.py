@@ -2,8 +2,7 @@
 
 Each batch is one transaction (rows, index rows, cursor). Between batches requests go first:
 while a search waits for this store, the next batch waits, up to `YIELD_SECONDS`. An error of
-the store is never a failure of the file: the file stays where its cursor is and is read on
-later.
+the store that is not about the content is no failure of the file: it is read on later.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ import structlog
 from lored.core.batches import Batch
 from lored.core.reconcile import SETTLE_SECONDS, Cursor, plain_name
 from lored.core.transcripts import PARSERS
-from lored.ingest.pipeline import Outcome, Pipeline
+from lored.ingest.pipeline import Broken, Outcome, Pipeline
 from lored.ingest.reading import Job
 from lored.services.app import App
 from lored.services.facts import origins
@@ -25,6 +24,7 @@ from lored.services.indexing.backlog import Item
 from lored.services.indexing.progress import Progress
 from lored.services.indexing.roots import Root
 from lored.services.moments import now as clock
+from lored.store import driver
 from lored.store.database import Database, StoreBusy
 from lored.store.driver import Connection
 from lored.store.sessions import cursors, voids, writes
@@ -89,6 +89,19 @@ class FileReading:
 
         Raises `pipeline.Broken`, and the driver's errors when the store cannot be written.
         """
+        try:
+            return await self._read(item, root)
+        except Exception as error:
+            own = not isinstance(error, driver.Error) or isinstance(error, driver.IntegrityError)
+            if not own or isinstance(error, (Broken, StoreBusy, OSError)):
+                raise
+            # A defect that this file brings to light must not hold up all others.
+            log.error("file failed by a defect", path=item.step.path, exc_info=error)
+            reading, failed = Reading(), Outcome("failed", f"defect: {type(error).__name__}")
+            await self._conclude(root, item, failed, reading, root.version(item.step.path))
+            return reading
+
+    async def _read(self, item: Item, root: Root) -> Reading:
         step, reading = item.step, Reading()
         self._asked = self.exclude
         database = self._app.registry.sessions
