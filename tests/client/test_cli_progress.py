@@ -114,8 +114,12 @@ def test_ctrl_c_says_what_is_left_and_how_to_go_on(daemon: RunningDaemon, home: 
     command = [*LORE, "import", str(file), "--global"]
     code, shown = on_terminal(command, home, b"taking in")
     assert code == 130 and "Traceback" not in shown
-    assert "lore: stopped; nothing was taken in; the same command begins anew" in shown
+    assert "lore: stopped; nothing was taken in (or all, at the very end)" in shown
     lore = Lore(home)
-    assert lore.json("facts", "--global", code=1)["total"] == 0
     done = lore("import", str(file), "--global", "--json")
-    assert done.err == "" and done.data["created"] == 8_000
+    # A machine so fast that it was at the end is told by the second run.
+    assert done.err == "" and (done.data["created"], done.data["already_there"]) in (
+        (8_000, 0),
+        (0, 8_000),
+    )
+    assert lore.json("facts", "--global")["total"] == 8_000

@@ -63,7 +63,7 @@ def import_(inv: Invocation) -> int:
     answer = inv.call_long(
         "import",
         "import",
-        "nothing was taken in; the same command begins anew",
+        "nothing was taken in (or all, at the very end); the same command tells",
         path=path,
         format=o.format,
         dry_run=o.dry_run,

@@ -81,6 +81,7 @@ class Importing:
                 harvest,
                 imports.bring_in(conn, batch, harvest, sources, operation.advance),
             )
+            operation.advance(0)  # the last moment at which nothing is taken in
             if dry:
                 raise _DryRun(answer)
             answer["batch"] = None if batch.number is None else f"B{batch.number}"
